@@ -14,7 +14,7 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a reader for the bytes `[start, end)` of a log."""
 
 WHOLE_LEN = 1 << 63
-"""The place length for a log that can't be read in parts, which makes it a single place."""
+"""The place length of a log that can't be read in parts. Such a log is a single place."""
 
 
 class ClaimedRange:
@@ -39,7 +39,7 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """Yields each batch with the number of its records that start in claimed places (at least 1).
+        """Yields each batch, and how many of its records start in claimed places (at least 1).
 
         Args:
             try_claim: A function that claims a place where a record starts. It is called once for each such place, in

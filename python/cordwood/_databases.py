@@ -2,9 +2,8 @@
 
 An engine reads `CURRENT`, then the MANIFEST it names, then the tables and logs that the MANIFEST lists. These files can
 change while cordwood reads them: the engine writes a file before listing it, and removes a file only once it is no
-longer listed. For this reason, a directory with a fault is reread until `CURRENT` and the MANIFESTs don't change while
-it is being read. Whether each file exists is checked after reading the MANIFEST, because the directory was listed
-earlier.
+longer listed. A directory with a fault is therefore reread until `CURRENT` and the MANIFESTs don't change during the
+read. After reading the MANIFEST, cordwood checks whether each file exists, because the directory was listed earlier.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     """Returns the databases in these files' directories, and the directories that were not read.
 
     Directories that are unreadable or given as URLs are not read; see `unjudged`. `damaged` contains the paths of
-    damaged logs and of files that aren't logs. Any other values in it are ignored.
+    damaged logs and of files that aren't logs. Other values are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
@@ -129,8 +128,8 @@ def judged(path: object, read: _Read) -> _Read:
 def is_without_record(path: object, number: int | None) -> bool:
     """Checks whether a file is a database's newest log and has no records.
 
-    RocksDB writes new logs over older ones (`recycle_log_file_num`). Until the first record of a new log is written,
-    the file belongs entirely to the older log.
+    RocksDB writes new logs over older ones (`recycle_log_file_num`). Until a new log's first record is written, its
+    file belongs entirely to the older log.
 
     Args:
         path: The path of the file. For any other kind of value, the result is false.
@@ -184,12 +183,12 @@ class _Manifest:
 
     @property
     def log_number_min(self) -> int:
-        """A lower bound on the numbers of the needed logs, valid for RocksDB's two-phase transactions too."""
+        """A lower bound on the numbers of the needed logs, even with RocksDB's two-phase transactions."""
         others = (self.numbers.get(kind, 0) for kind in ("min_log_number_to_keep", "prev_log_number"))
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns the reason the engine can't open a database with this MANIFEST, or why that is unclear."""
+        """Returns why the engine can't open a database with this MANIFEST, or why that is unclear."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -373,8 +372,8 @@ class _Directory:
     def _may_have_other_directories(self, engine: Engine) -> bool:
         """Checks whether RocksDB or Pebble may keep tables in other directories.
 
-        RocksDB's info logs name each table directory (`db_paths`, `cf_paths`), but its options do not. The tables of a
-        backup are in a directory shared by all backups. Pebble may keep tables in a store.
+        RocksDB's info logs name each table directory (`db_paths`, `cf_paths`), but its options do not. All backups keep
+        their tables in one shared directory. Pebble may keep tables in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -395,9 +394,10 @@ class _Directory:
         return [text.decode(errors="replace") for name in self._matching(_INFO_LOG) if (text := self._lines(name))]
 
     def _has_other_log_directory(self) -> bool:
-        """Checks whether the options put the logs in another directory.
+        """Checks whether the options specify another directory for the logs.
 
-        Before version 7, RocksDB's options always name a log directory, which may be the database directory itself.
+        Before version 7, RocksDB always names a log directory in its options. This may be the database directory
+        itself.
         """
         found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
         return found is not None and found[1].rstrip(_SEPARATORS) not in map(_own_directory, self._infos())
@@ -405,8 +405,8 @@ class _Directory:
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
         yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
-        # A later edit, now missing from the torn MANIFEST, listed a table. The engine then removed the log that the
-        # MANIFEST names.
+        # The table was listed by a later edit, which is missing from the torn MANIFEST. The engine then removed the log
+        # that the MANIFEST names.
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
@@ -460,8 +460,8 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A `Reader` would log a warning about the older log. Usually the log does contain a record, in which case only
-        # the first one is read.
+        # A `Reader` would log a warning about the older log. Usually, though, the log contains a record, and only the
+        # first one is read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
                 is_newest = number == max(map(_table_or_log_number, self._matching(_LOG)))
@@ -492,7 +492,7 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, self._path(logs[-1]), (end, last))
 
     def _batches(self, logs: list[str]) -> Iterator[tuple[int, int]]:
-        """Yields the first sequence number of each write batch in these logs, and the number after its last."""
+        """Yields the first sequence number of each write batch in these logs, and the one after its last."""
         for name in logs:
             # The log may contain records other than write batches, or a live database may have removed it.
             with (
@@ -509,9 +509,9 @@ class _Directory:
 
         LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
         numbers means that writes were lost. An empty log doesn't always leave a gap: a flush closes a log even if it
-        has no writes, and the number in the MANIFEST may be later than those of the log's writes. However, a table
-        newer than the next log contains the writes of the empty log, unless LevelDB has recovered the next log since
-        then.
+        has no writes, and the number in the MANIFEST may be later than those of the log's writes. However, if a table
+        is newer than the next log, it contains the writes of the empty log, unless LevelDB has recovered the next log
+        since then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -546,8 +546,8 @@ class _Directory:
         """Yields RocksDB and Pebble logs that end with an incomplete record even though a newer log exists.
 
         RocksDB only reads the newer log if its sequence numbers continue those of the torn log, as they do after a
-        crash, or if the options skip or tolerate incomplete records. Otherwise, it refuses to open the database or
-        opens it without the newer logs. With absolute consistency, RocksDB always refuses, as does Pebble.
+        crash, or if the options tell it to skip or tolerate incomplete records. Otherwise, it refuses to open the
+        database or opens it without the newer logs. With absolute consistency, RocksDB always refuses, as does Pebble.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -571,7 +571,7 @@ class _Directory:
                         start = WriteBatch(first).sequence
                         is_cut = is_refused or (is_strict and start != end)
                         kind = ProblemKind.LOG_CUT if is_cut else ProblemKind.LOG_TORN
-                        # A log that has grown was still being written.
+                        # If a log has grown, it was still being written.
                         yield from (Problem(kind, self._path(log)) for log, old in torn if self._len(log) == old)
                         torn = []
                     if name == logs[-1]:
@@ -590,7 +590,7 @@ class _Directory:
         return [name for number, name in sorted(numbered) if number >= manifest.oldest_log_number]
 
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
-        """Returns the tables the engine removes because the MANIFEST's last edits are gone.
+        """Returns the tables that the engine removes because the MANIFEST has lost its last edits.
 
         A crash can also leave tables newer than the last edit. In that case, however, the log that was being written at
         the time of that edit still exists, because the engine only removes it after a later edit. In LevelDB, the last
@@ -598,9 +598,10 @@ class _Directory:
         log's number is larger than the one in the edit. A Pebble database may not have a log.
 
         RocksDB starts a log before writing the previous log's table. If its MANIFEST ends with a complete edit, or the
-        next log was started before the last remaining edit, only the sequence numbers show that edits are missing: the
-        last edit's log is missing, and the writes between that edit and the first log aren't in a log or in a listed
-        table. Writes that bypass the log leave the same kind of gap, but then the last edit's log still exists.
+        next log was started before the last remaining edit, only the sequence numbers show that edits are missing. In
+        that case, the last edit's log is missing, and the writes between that edit and the first log are in neither a
+        log nor a listed table. Writes that bypass the log leave the same kind of gap, but then the last edit's log
+        still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -626,8 +627,8 @@ class _Directory:
         """Returns LevelDB's newest table if its number shows that a log may be missing.
 
         `next_number` is the number of the next file, according to the MANIFEST. LevelDB numbers files consecutively. It
-        creates a log, then a table with the older log's writes, and finally the edit that names the new log and the
-        table. A compaction only creates tables, so no number before theirs is missing.
+        creates a log, then a table with the older log's writes, and finally writes the edit that names both. A
+        compaction only creates tables, so it leaves no gap before their numbers.
         """
         tables = {_table_or_log_number(name): name for name in self._matching(_TABLE)}
         without = next(number for number in itertools.count(next_number) if number not in tables)
@@ -642,7 +643,7 @@ _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer"
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Returns which program left a pointer in place of this file, or `None` if there is no pointer."""
+    """Returns the kind of pointer in place of this file, or `None` if the file isn't a pointer."""
     try:
         if os.path.isfile(path):  # Opening a pipe may block forever.
             detect(path)
@@ -654,7 +655,7 @@ def _pointer_kind(path: str) -> ProblemKind | None:
 
 
 def _own_directory(info: str) -> str | None:
-    """Returns the database's directory at the time RocksDB wrote this info log."""
+    """Returns the directory the database was in when RocksDB wrote this info log."""
     found = _OWN_DIRECTORY.search(info)
     return found and found[1].rstrip(_SEPARATORS)
 
@@ -665,7 +666,7 @@ def log_number(name: str) -> int | None:
 
 
 def _number(name: str) -> int:
-    """Returns the number at the end of a MANIFEST's or an options file's name."""
+    """Returns the number at the end of a MANIFEST or options file name."""
     return int(name.rpartition("-")[2])
 
 

@@ -1,4 +1,4 @@
-"""Combines the results for a source's files. Used by every function and verb for many logs."""
+"""Combines the results for a source's files. Used by every function and verb that accepts many logs."""
 
 from __future__ import annotations
 

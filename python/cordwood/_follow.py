@@ -11,7 +11,7 @@ from typing import Self
 from cordwood._native import Follower, Record
 
 _PAUSE_MAX = 0.1
-"""The maximum time, in seconds, between checks for whether the follower was closed."""
+"""The maximum number of seconds before checking again whether the follower was closed."""
 
 
 class FollowerRecords:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
-# A log may have thousands of damaged regions, and a directory just as many logs, so only the first few are shown.
+# A log may have thousands of damaged regions, and a directory may contain just as many logs, so only the first few are
+# shown.
 _LISTED_MAX = 10
 
 
@@ -37,7 +38,7 @@ def _reason(region: Any) -> str:
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = (), count: int = 0) -> str:
-    """Returns a table, stating how many of `count` items are not listed.
+    """Returns a table that says how many of the `count` items aren't listed.
 
     All text is escaped, because a path can contain any characters, even invalid ones.
     """

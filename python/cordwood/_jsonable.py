@@ -15,7 +15,7 @@ def jsonable(value: object) -> object:
     """Replaces the bytes and tuples in a value, including those inside lists and objects.
 
     Bytes become a string if they are valid UTF-8, and `{"base64": "..."}` otherwise. A named tuple becomes an object
-    without its `None` fields, and any other tuple a list.
+    without its `None` fields, and any other tuple becomes a list.
     """
     if isinstance(value, bytes):
         try:

@@ -31,7 +31,7 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the incomplete end of a file that is no longer followed because another now has its name."""
+    """Logs the incomplete end of a file that is no longer followed because another file now has its name."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
@@ -43,5 +43,5 @@ def log_summary(count: int, length: int, path: str | None) -> None:
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault involving several files, which reading only one of them would not reveal."""
+    """Logs a fault that involves several files, so reading only one of them would not reveal it."""
     _logger.warning("%s: %s", place, text)

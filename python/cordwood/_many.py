@@ -39,8 +39,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
     `Results` maps the path, the URL or the `Split` of each log to its result, in the order of the logs. For `verify`,
-    the result is a `Report`. Neither files that couldn't be read nor the non-log files in directories are among the
-    keys.
+    the result is a `Report`. The keys don't include files that couldn't be read, or the non-log files in directories.
 
     >>> import os
     >>> os.mkdir("directory")
@@ -190,7 +189,7 @@ def logs_of(
     """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
     Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, this
-    also leaves out the metadata of exports, along with any log in a directory whose first record is of another kind.
+    also leaves out the metadata of exports, along with logs in directories if their first record is of another kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -235,7 +234,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
     Args:
         one: A function for one log.
-        own: The options of `one` among `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
+        own: Which of these options `one` has: `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
             accepts splits.
         judges_directories: Whether the results include the databases and exports in directories, and whether each
             `Report` takes into account the files alongside its log.
@@ -267,7 +266,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
 
 def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a function for many logs the name, docstring and signature of the function for one log."""
+    """Copies the name, docstring and signature of a function for one log to the one for many logs."""
     wraps(one)(function)
     function.__module__ = "cordwood"
     function.__annotations__ = {"return": object}

@@ -28,7 +28,7 @@ class Split(NamedTuple):
             don't request the length of a remote file again. Default: `None`.
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
             `LogChangedError` if the path now refers to a different one. `None` if none of the log's bytes were read and
-            no store stated the file's version. Default: `None`.
+            no store reported the file's version. Default: `None`.
         source: The object in a store that the split was planned from, if any. Readers read it in place of the path.
             Default: `None`.
 
@@ -187,8 +187,8 @@ def open(  # noqa: A001
         sync_interval: Sync on the first append at least this many seconds after the last sync. Default: `None`.
         on_torn_tail: For appending: how to treat a file that does not end with a complete record, as for `Writer`.
             Default: `"refuse"`.
-        checkpoint: For appending: the file offset from which the existing file is read, in bytes, as for `Writer`.
-            Default: `None`, the start of the file.
+        checkpoint: For appending: read the existing file from this file offset, in bytes, as for `Writer`. Default:
+            `None`, the start of the file.
         segment_len: For appending: write the log as a directory of files, called segments, of at most this many bytes
             each, as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
             segments. Default: `None`, which writes the log as a single file.

@@ -27,7 +27,7 @@ RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
 """The lengths of the first ranges. Later ranges have the last length, which is too long for reading just the start."""
 
 AHEAD_MAX = 4
-"""The maximum number of ranges requested before they are needed, each in its own thread."""
+"""At most this many ranges are requested before they are needed, each in its own thread."""
 
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 """The current limit, as passed to `set_read_ahead`."""
@@ -77,7 +77,7 @@ _URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
 
 
 def local_path(name: str) -> str | None:
-    """Returns the path of the local file or archive a name refers to, or `None` for any other URL."""
+    """Returns the path of the local file or archive that a name refers to, or `None` for any other URL."""
     if not is_url(name):
         return name
     # In a chain of URLs, the bytes come from the last part.
@@ -386,7 +386,7 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
-    Ranges are requested ahead within `[start, end)`, extended by a block on either side: the block that contains
+    Ranges are requested ahead within `[start, end)` and one block on either side, because the block that contains
     `start` may start before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read
     asks for are requested, so little more than `[start, end)` is transferred.
 
@@ -415,7 +415,8 @@ class RangeFile:
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
         if end is not None and end - start > RANGE_LENS[0]:
-            # The last record may extend into the block after the end. To read only the start, that block isn't needed.
+            # The last record may extend into the block after the end. When only the start is read, that block isn't
+            # needed.
             end += BLOCK_LEN
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX

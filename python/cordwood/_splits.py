@@ -37,8 +37,8 @@ def plan_splits(
     with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it becomes a
     single range.
 
-    A file with several names, for example because of a link, is split only once, under its first name. The file at a
-    repeated URL is also split only once. A file in a directory is split only if it is a log.
+    A file with several names, for example because of a link, is split only once, under its first name. If a URL is
+    repeated, its file is also split only once. A file in a directory is split only if it is a log.
 
     Args:
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, which may include objects
@@ -139,7 +139,7 @@ def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
 
     Args:
         splits: The splits, as returned by `plan_splits`.
-        group_len: The maximum number of bytes in a group, at least 1. A longer split forms its own group.
+        group_len: The maximum number of bytes in a group, at least 1. A longer split gets a group of its own.
 
     Returns:
         The groups, with the splits in the same order.

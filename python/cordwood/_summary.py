@@ -19,7 +19,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""The length of the shortest header. Fewer bytes between two regions are a block's trailer."""
+"""The length of the shortest header. Fewer bytes than this between regions are a block's trailer."""
 
 
 _HIDES_NO_DATA = {

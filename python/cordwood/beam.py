@@ -70,7 +70,7 @@ else:
 __all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
 Policy: TypeAlias = Literal["raise", "skip", "salvage"]
-"""How to treat damage. The policy `"stop"` is not allowed, because it would stop each of a log's ranges separately."""
+"""How to treat damage. `"stop"` is not allowed, because it would stop each range of a log separately."""
 
 _DAMAGE = "damage"
 """The tag of the second output."""
@@ -126,7 +126,7 @@ class _Log(NamedTuple):
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file that Beam decompresses. Beam doesn't report it if the file is cut short.
+        """Returns the next bytes of a file Beam decompresses. Beam doesn't report files that are cut short.
 
         Raises:
             EOFError: The file is cut short.
@@ -356,8 +356,8 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    Segmented logs are refused, and so are their files unless you name each one, because otherwise a missing file would
-    go unnoticed.
+    Segmented logs are refused, and so are their files unless you name each one. Otherwise, a missing file would go
+    unnoticed.
 
     There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.

@@ -31,8 +31,8 @@ class CordwoodError(Exception):
 
     Attributes:
         path: The file, or `None` if the source has no path.
-        offset: The file offset of the fault, in bytes. For a region, this is the offset of its first byte; if the fault
-            affects the whole file, it is 0.
+        offset: The file offset of the fault, in bytes. For a region, this is the offset of its first byte. It is 0 if
+            the fault affects the whole file.
         message: The fault, without the path.
         hint: Advice on how to proceed, or `None`.
 
@@ -61,7 +61,7 @@ class CordwoodError(Exception):
     def __str__(self) -> str:
         if self.path is None:
             return self.message
-        # A path may contain line breaks, and bytes that are invalid in every encoding.
+        # A path can contain line breaks, and bytes that are invalid in every encoding.
         place = self.path if self.path.isprintable() else repr(self.path)
         return f"{place}: {self.message}"
 
@@ -219,7 +219,7 @@ class PayloadError(CordwoodError, ValueError):
     """A record cannot be decoded, or a value cannot be stored in a record.
 
     Attributes:
-        path: Always `None`, because the record may come from anywhere.
+        path: Always `None`, because a record can come from anywhere.
         offset: The offset of the unreadable part in bytes, counted from the start of the record, not of the file.
         length: The number of affected bytes, starting at `offset`.
         reason: Why these bytes cannot be decoded.
@@ -252,7 +252,7 @@ class LogTruncatedError(_ChangedError):
     Attributes:
         path: The path of the log. `None` if the source has no path.
         offset: The file offset where reading should start.
-        file_len: The length of the file, in bytes. `None` if unknown, as for an object with `read`.
+        file_len: The length of the file, in bytes. `None` if it isn't known, as for an object with `read`.
         first_offset: The offset where the log starts, if it starts after `offset` because its oldest segments were
             pruned. Otherwise `None`.
     """
@@ -290,8 +290,8 @@ class LogRotatedError(_ChangedError):
     """A followed log's path now names another file or no file, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
-    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that was at the
-    path only between two polls is missed.
+    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. If a file is at the
+    path only between two polls, the follower misses it.
 
     Attributes:
         path: The path of the log.

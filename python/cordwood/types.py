@@ -293,10 +293,10 @@ class FragmentKind(StrEnum):
         ZERO: Space that was never written: type 0.
         UNKNOWN: A fragment whose type the dialect does not define.
         END_TRAILER: The end of a closed Pebble log.
-        FILE_HEADER: Not a fragment: the first bytes of a file in this dialect.
-        TRAILER: Not a fragment: the end of a block, too short for a header.
-        ZEROS: Not a fragment: zeros.
-        REST: Not a fragment: bytes without a plausible header.
+        FILE_HEADER: The first bytes of a file in this dialect, which are not a fragment.
+        TRAILER: The end of a block, which is too short for a header and is not a fragment.
+        ZEROS: Zeros that are not a fragment.
+        REST: Bytes without a plausible header, which are not a fragment.
     """
 
     FULL = "full"
@@ -593,7 +593,7 @@ class Report(NamedTuple):
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records, without headers and trailers.
         file_len: The length of the whole file, including bytes outside the range. For a segmented log, the offset where
-            the log ends. `None` if an object with `read` was not read to the end, in which case the length is unknown.
+            the log ends. `None` if the length isn't known because an object with `read` was not read to the end.
         outcome: How reading ended.
         len_by_reason: For each reason found, the number of bytes in its regions, including unlisted regions.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
@@ -652,7 +652,7 @@ class Report(NamedTuple):
 
         A torn tail does not count as damage.
         """
-        # The lengths don't reveal all damage, because a region may be empty, as with `Reason.GROWN_SEGMENT`.
+        # The lengths don't reveal all damage, because a region can be empty, as with `Reason.GROWN_SEGMENT`.
         is_damaged = any(Reason(reason).severity is Severity.CORRUPTION for reason in self.len_by_reason)
         return not is_damaged and not self.repaired
 
@@ -706,19 +706,19 @@ class Stat(NamedTuple):
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records.
-        file_len: The length of the file in bytes. For a segmented log, the offset where the log ends. `None` if
-            unknown.
+        file_len: The length of the file in bytes. For a segmented log, the offset where the log ends. `None` if it
+            isn't known.
         outcome: How reading ended.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block, as in
             `Report.salvaged_count`.
-        stored_len: The number of payload bytes in the records' fragments. It differs from `payload_len` only in a
+        stored_len: The total payload size of the records' fragments, in bytes. It differs from `payload_len` only in a
             compressed or packed log.
-        header_len: The number of bytes in the headers of the records' fragments.
+        header_len: The total size of the records' fragment headers, in bytes.
         record_len_min: The length of the shortest record in bytes. `None` if there are no records.
         record_len_max: The length of the longest record in bytes. `None` if there are no records.
-        full_count: The number of FULL fragments in the records, each a complete record.
+        full_count: The number of FULL fragments in the records. Each is a complete record.
         first_count: The number of FIRST fragments in the records.
         middle_count: The number of MIDDLE fragments in the records.
         last_count: The number of LAST fragments in the records.
@@ -727,7 +727,7 @@ class Stat(NamedTuple):
         container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
         packed_len: The number of bytes of data in these records.
-        trailer_len: The number of bytes in trailers, which are block ends that are too short for a header.
+        trailer_len: The number of bytes in trailers. A trailer is the end of a block, too short for a header.
         skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
         zeros_inside_len: The number of zero bytes followed by a record. They may be unwritten space, padding, or lost
@@ -866,7 +866,7 @@ class ProblemKind(StrEnum):
             that follow, or drops only the damaged writes. Pebble refuses to open the database, or drops the writes that
             follow.
         LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. Either the writes with the
-            numbers in between, `missing_sequences`, were lost, for example in a power failure, or RocksDB made them
+            numbers in between (`missing_sequences`) were lost, for example in a power failure, or RocksDB made them
             without using the log.
         LOG_EMPTY: A log contains no records: it is empty or contains only zeros, or it is the newest log and its file
             still contains an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the
@@ -950,14 +950,14 @@ class Database(NamedTuple):
     Attributes:
         path: The directory.
         engine: The engine, as determined from the files in the directory.
-        manifest: The name of the MANIFEST that `CURRENT` or Pebble's marker names. `None` if they don't name one.
-        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is none, or if
-            `manifest` has no fault, in which case no other MANIFEST is read.
+        manifest: The name of the MANIFEST, as given in `CURRENT` or Pebble's marker. `None` if they don't name one.
+        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there isn't one, or if
+            `manifest` has no fault, because no other MANIFEST is read then.
         table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` can't be used.
             `None` if the number is unknown.
         problems: The faults, and the oddities worth knowing about.
-        log_number_min: A lower bound for the numbers of the logs that the engine reads. The writes in older logs are
-            already in tables. `None` if the number is unknown.
+        log_number_min: The engine doesn't read logs with smaller numbers. Their writes are already in tables. `None` if
+            the number is unknown.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -1005,14 +1005,14 @@ class Export(NamedTuple):
     """A Datastore or Firestore export, with a check of whether its files are complete. File contents are not read.
 
     Attributes:
-        path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or an `*.export_metadata`
-            that no such file lists.
+        path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or a `*.export_metadata`
+            that isn't listed in one.
         files: The paths of the listed files, which contain the entities.
         file_len: The number of bytes in these files.
         missing_files: The paths of missing files, and of lists of files that are missing or cannot be read.
         empty_files: The paths of empty files and empty lists of files.
-        stated_entity_count: The number of entities in the files, according to the metadata. `None` if not stated.
-        stated_len: The number of bytes in the files, according to the metadata. `None` if not stated.
+        stated_entity_count: The number of entities in the files, according to the metadata. `None` if it isn't stated.
+        stated_len: The number of bytes in the files, according to the metadata. `None` if it isn't stated.
         entity_count: The number of entities found in the files. `None` if not all files were read.
 
     >>> from cordwood.types import Export
@@ -1074,20 +1074,20 @@ class Info(NamedTuple):
         salvaged_count: How many of these records start after damage in the same block.
         payload_len: The number of bytes of data in the records.
         file_len: The number of bytes in the logs.
-        damaged_len: The number of damaged bytes: those of severity `CORRUPTION`.
+        damaged_len: The total size of the damaged regions (severity `CORRUPTION`), in bytes.
         torn_count: The number of logs that end with an incomplete record.
         zeros_count: The number of logs that end with zeros other than padding.
         zeros_len: The number of zero bytes at the ends of these logs.
-        zeros_inside_len: The number of zero bytes followed by a record.
-        runs: The Weights & Biases runs, and the SwanLab runs with empty logs.
+        zeros_inside_len: The number of zero bytes that have a record after them.
+        runs: The Weights & Biases runs, and the SwanLab runs whose logs are empty.
         databases: The databases in a directory.
         exports: The Datastore or Firestore exports in a directory.
         unlisted_logs: The paths of entity logs in a directory that aren't listed in any export's metadata. Entities
             missing from these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs whose records all have a log number other than the one in the file's name. Each entry is
-            the path, the number in the file's name, and the number in the log.
+        misnamed_logs: The logs in which every record has a different log number from the one in the file's name. Each
+            entry is the path, the number in the file's name, and the number in the log.
         other_file_count_by_format: The number of non-log files in a directory, by format.
         failures: The files that could not be read, each with its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
@@ -1121,10 +1121,9 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether any log, database or export was found, all could be read, and none has a fault.
+        """Whether any log, database or export was found, and all of them could be read and have no faults.
 
-        Damage is a fault, as is a file that belongs entirely to another log, or a database or an export that isn't
-        `ok`.
+        A fault is damage, a file that belongs entirely to another log, or a database or export that isn't `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1156,18 +1155,18 @@ class KeyChange(NamedTuple):
     """A deletion or an overwrite of a key in a write-ahead log.
 
     Attributes:
-        key: At most the first 256 bytes of the key. For a deleted range, this is the first key.
+        key: The key, or its first 256 bytes if it is longer. For a deleted range, this is the first key.
         key_len: The length of the whole key in bytes.
-        end_key: For a deleted range, at most the first 256 bytes of its exclusive end. Otherwise `None`.
+        end_key: The exclusive end of a deleted range, or its first 256 bytes if it is longer. Otherwise `None`.
         column_family: The number of the column family. 0 is the default.
         sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
         old_sequence: The sequence number of the operation that put the old value. `None` if the operation is not in
             this log.
         old_offset: The file offset of the record containing the old value. `None` if it is not in this log.
-        is_certain: Whether this operation definitely replaces the old value or, if none was found, whether the old
-            value is definitely not in this log. This is uncertain if there is an interruption between the two records,
-            or before this record if no old value was found. An interruption is damage, zeros, a gap in the sequence
+        is_certain: Whether it is certain that this operation replaces the old value or, if none was found, that the old
+            value is not in this log. An interruption between the two records makes this uncertain. If no old value was
+            found, so does an interruption before this record. An interruption is damage, zeros, a gap in the sequence
             numbers, a salvaged record, a record that is not a write batch, or an operation that is neither a put nor
             the deletion of one key.
     """
@@ -1243,5 +1242,5 @@ class LogEvidence(NamedTuple):
     svg: str = ""
 
     def __repr__(self) -> str:
-        # Leave out the picture, which takes up kilobytes, and the regions, because there may be many of them.
+        # Leave out the picture because it takes up kilobytes, and the regions because there may be many of them.
         return f"<cordwood.types.LogEvidence: {self.path}, {self.report!r}>"

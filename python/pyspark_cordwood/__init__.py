@@ -44,7 +44,7 @@ class DefaultSource(DataSource):
         return "cordwood"
 
     def schema(self) -> StructType:
-        """Returns the columns if the job doesn't name any."""
+        """Returns the columns to use if the job doesn't name any."""
         return from_arrow_schema(reading.schema_of(options_of(self.options)))
 
     def reader(self, schema: StructType) -> LogReader:
@@ -108,7 +108,7 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """Returns the end of the last record in each log, for no more logs than a batch may have."""
+        """Returns the end of the last record in each log, up to the maximum number of logs per batch."""
         options = self._options._replace(max_files=getattr(limit, "max_files", None))
         return following.ends_of(options, start, self._left)
 

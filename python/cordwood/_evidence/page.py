@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""The maximum number of logs, and of unreadable files, that get a line of their own."""
+"""At most this many logs, and this many unreadable files, get a line of their own."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -88,7 +88,7 @@ class Evidence(NamedTuple):
         other_files: The non-log files in directories, each with its format.
         command: The command to print on the page, or `None` to leave it out.
         examined: The UTC time at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`, which relative paths start from. `None` if it had been
+        directory: The current directory at the time `examined`. Relative paths start from it. `None` if it had been
             removed.
         version: The version of cordwood that read the logs.
 
@@ -157,7 +157,7 @@ class Evidence(NamedTuple):
     @property
     def json(self) -> str:
         """The evidence as one JSON object, without the pictures."""
-        # The names are those of `cordwood verify --json`.
+        # The names are the same as in `cordwood verify --json`.
         logs: list[dict[str, object]] = []
         for path, report, modified, sha256, is_changed, regions, keys, _ in self.logs:
             counts = {name: value for name, value in report._asdict().items() if name not in _NOT_IN_JSON}
@@ -321,7 +321,7 @@ def _key_row(change: KeyChange) -> Sequence[str]:
 
 
 def _key(key: bytes) -> str:
-    """Returns a key as text, or in the form of a Python bytes literal if it is not valid text."""
+    """Returns a key as text, or as a Python bytes literal if it is not valid text."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -357,7 +357,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """Returns an HTML table of `count` items, stating how many are not listed. The cells must be HTML."""
+    """Returns an HTML table that says how many of the `count` items aren't listed. The cells must be HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:

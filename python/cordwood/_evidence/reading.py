@@ -34,7 +34,7 @@ _WITHOUT_EFFECT = {OperationKind.LOG_DATA, OperationKind.NOOP}
 
 
 def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
-    """Returns the function `each` calls to collect a log's counts, times and SHA-256.
+    """Returns the function that `each` calls to collect a log's counts, times and SHA-256.
 
     Args:
         log: The options given for the log's format.
@@ -135,7 +135,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
 
 
 def key_changes(path: str, report: Report) -> KeyChanges | None:
-    """Returns the keys a log deletes and overwrites, or `None` if its records are not write batches."""
+    """Returns the keys that a log deletes or overwrites. `None` if its records are not write batches."""
     changes = _Changes()
     faulty_count = 0
     has_batch = False
@@ -193,7 +193,7 @@ class _Value(NamedTuple):
 class _Changes:
     """Collects the changes to keys in a log, and tracks where each key was last written.
 
-    After an interruption, the value from before it may not be the latest one for its key.
+    A value from before an interruption may not be the latest one for its key.
     """
 
     def __init__(self) -> None:

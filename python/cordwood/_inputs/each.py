@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function to call with the number of bytes after each read, or `None` to show no progress."""
+"""A function to call after each read with the number of bytes, or `None` to show no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """A function that reads a file with a given number of threads, and raises a `DialectError` if it is not a log."""
@@ -33,7 +33,7 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The number of files in a store whose first bytes are read in parallel before the files themselves are read."""
+"""In a store, the first bytes of this many files are read in parallel before the files themselves."""
 
 LEN_MIN = 1 << 21
 """A file on disk that is shorter than this is read without a thread, because starting a task would take longer."""
@@ -70,7 +70,7 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Successfully reading a file in a given dialect doesn't show whether it is a log at all.
+            # Reading a file successfully in a given dialect doesn't show that it is a log.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:
@@ -97,7 +97,7 @@ def each(
 ) -> Iterator[Result[T]]:
     """Yields each file with its `result_of`, in order.
 
-    Files for which `is_gone` is true are left out. Their directories are listed again, and any new files are yielded
+    If `is_gone` is true for a file, the file is left out, its directory is listed again, and any new files are yielded
     later.
 
     A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of the

@@ -30,7 +30,7 @@ _LEN_MAX = 1 << 20
 """The maximum length of a message to read, in bytes. A message this long lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""The maximum number of a list's missing files to report individually. The rest share one error."""
+"""At most this many of a list's missing files are reported individually. The rest share one error."""
 
 
 def compared(found: list[Input]) -> list[Input]:
@@ -74,7 +74,7 @@ def _missing(path: str, real: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns a file in a directory, marked if it is metadata, and the paths it lists."""
+    """Returns the file, marked if it is metadata, and the paths that it lists."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -137,7 +137,7 @@ def _listed(message: bytes) -> list[str]:
 
 
 def _paths(message: bytes, entries: int) -> list[str]:
-    """Returns the paths in a list, whose entries are the values of field number `entries`."""
+    """Returns the paths in a list. Its entries are the values of field number `entries`."""
     return [_path(name) for entry in _messages(message, entries) for name in _messages(entry, 2)]
 
 
@@ -154,7 +154,7 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the Datastore or Firestore exports whose metadata is among these files.
 
-    If an empty file is named directly, it belongs to the export whose list in the same directory names it.
+    An empty file that is named directly belongs to the export that lists it, if the list is in the same directory.
 
     Args:
         files: The files.
@@ -187,7 +187,7 @@ def exports_of(
                 lists = {name: os.path.realpath(name) for name in _beside(path, _paths(message, 1))}
                 in_others.update(lists.values())
                 for name, real in lists.items():
-                    # If a link points to an export's metadata in another directory, that is where the listed files are.
+                    # If an export's metadata is a link to a file in another directory, the listed files are there too.
                     if real not in parts and _len(name):
                         with contextlib.suppress(OSError, ValueError):
                             parts[real] = _export(name, _paths_in(name))
@@ -239,7 +239,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Returns text, starting with a semicolon, that names the first file in this state and counts the others."""
+    """Returns text that starts with a semicolon, names the first file in this state and counts the others."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"

@@ -103,14 +103,14 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
     """Returns the files these names refer to, in the same order and without duplicates.
 
-    A pattern is replaced by its matches in sorted order, as in many shells, and a directory by all files in it and its
-    subdirectories, ordered by path. A file found in a directory counts as named if it is also named directly or matched
-    by a pattern. An `Input` among the names is returned unchanged.
+    A pattern is replaced by its matches in sorted order, as in many shells. A directory is replaced by all files in it
+    and its subdirectories, ordered by path. A file found in a directory counts as named if it is also named directly or
+    matched by a pattern. An `Input` among the names is returned unchanged.
 
     A file that belongs to a segmented log is left out if the log's directory is also named or found.
 
-    For each named file that is left out, `same` is called with that name and with the name under which the file or the
-    segmented log is returned.
+    For each named file that is left out, `same` is called with its name and with the name of the file or segmented log
+    that is returned instead.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -195,7 +195,7 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """Returns the identity of a file, or `None` if it has no inode or, like a pipe, may be named repeatedly."""
+    """Returns a file's identity, or `None` if it has no inode or may be named repeatedly, like a pipe."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
@@ -252,7 +252,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or for its files, where only single files can be read."""
+    """Returns the error for a segmented log, or its files, in a place where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 

@@ -41,11 +41,11 @@ class Input(NamedTuple):
     is_in_directory: bool = False
     """Whether the file was found in a directory, and so might not be a log."""
     format: str | None = None
-    """The file's format, if it is known before reading that the file is not a log."""
+    """The file's format, if the file is known not to be a log even before it is read."""
     error: OSError | None = None
     """Why the file cannot be read, for example because it is missing from an export. `None` if no problem is known."""
     is_metadata: bool = False
-    """Whether the file is the log that describes an export, whose records cannot be decoded."""
+    """Whether the file is the log that describes an export. Such a log's records can't be decoded."""
     file_len: int = 0
     """The number of bytes to read from the file, or 0 if unknown."""
     version: str | None = None
@@ -53,7 +53,7 @@ class Input(NamedTuple):
     source: Any = None
     """The value to read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
     segments: tuple[tuple[int, int], ...] = ()
-    """The offset and length of each segment when the segmented log was listed."""
+    """The offset and length that each segment had when the segmented log was listed."""
     file_count: int = 1
     """The number of files this input represents. An export's missing files may share one error."""
     identity: Identity | None = None

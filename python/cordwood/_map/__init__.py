@@ -83,8 +83,8 @@ def map(  # noqa: A001
 
     Args:
         source: A path, a URL, the content of a file in memory, or a file in a store, but not an open file. For many
-            logs, pass a directory that contains logs, directly or in its subdirectories, a pattern such as `"*.log"`,
-            or a list of these.
+            logs, pass a directory with logs in it or in its subdirectories, a pattern such as `"*.log"`, or a list of
+            these.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.

@@ -177,7 +177,7 @@ class Cells:
 
 
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
-    """Returns a log's cells, for rows of `columns` cells.
+    """Returns a log's cells, with `columns` cells in each row.
 
     Usually, each row shows one block. For a long log, it shows several blocks, and for a short one, part of a block.
 

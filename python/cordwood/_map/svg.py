@@ -1,8 +1,8 @@
 """Draws logs as one SVG document.
 
 The document doesn't need scripts or other files. Browsers show each `<title>` when the pointer hovers over its element.
-`<style>` defines colours for light and dark backgrounds, taken from the Okabe and Ito palette, which people with any
-type of colour vision can distinguish. Damage is also hatched and marked in the margin.
+`<style>` defines colours for light and dark backgrounds. They come from the Okabe and Ito palette, which people with
+any type of colour vision can distinguish. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations

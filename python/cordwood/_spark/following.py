@@ -32,8 +32,8 @@ def paths_of_logs(options: Options) -> set[str]:
 def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = None) -> dict[str, str]:
     """Advances the positions in `start` to the end of each log's last record, and adds new logs.
 
-    At most `options.max_files` logs with new records are advanced, least recently modified first. With `left`, only the
-    logs in this set are advanced, and each is removed from the set once it has been advanced.
+    At most `options.max_files` logs with new records are advanced, starting with the least recently modified. With
+    `left`, only the logs in this set are advanced, and each is removed from it once it has been advanced.
 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.

@@ -29,10 +29,10 @@ class Part(NamedTuple):
 class Job(NamedTuple):
     """A job that writes a table, or one batch of a stream, to a directory of logs.
 
-    The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
-    attempts that Spark accepts to a second hidden directory, which it then moves into the target. This way, the target
-    gets either all of the job's logs or none of them, and never contains files from attempts that failed or are still
-    running.
+    The tasks write to a hidden directory next to the target, on the same file system. A commit takes the attempts that
+    Spark accepts, moves their logs to a second hidden directory, and moves that directory into the target. This way,
+    the target gets either all of the job's logs or none of them, and never contains files from attempts that failed or
+    are still running.
 
     Attributes:
         target: The directory of logs.

@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     dialects: tuple[str, ...] = ()
     """The dialects whose logs contain only records of this kind. No other logs contain such records."""
     file_name: str | None = None
-    """A pattern for the names databases give to logs of this kind."""
+    """A pattern for the names that databases give to logs of this kind."""
 
     def is_name(self, path: str) -> bool:
         """Checks whether a file has a name that databases give to logs of this kind."""
@@ -49,7 +49,7 @@ class Payload(NamedTuple):
     columns: Mapping[str, ColumnType] | None = None
     """The columns, if they are the same in every log."""
     always: Mapping[str, ColumnType] = {}
-    """If the columns differ between logs, those that always come first, even without values."""
+    """If the columns differ between logs, these always come first, even if they have no values."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
@@ -253,7 +253,7 @@ def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | No
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """Returns the kind of a log's first record, or `None` if this kind is wanted or unknown.
+    """Returns the kind of a log's first record, or `None` if it is unknown or the wanted one.
 
     The log is read with these `Reader` options. A database has write batches in one file and version edits in another,
     so a different kind is not a fault.

@@ -23,7 +23,7 @@ LEFT_OUT_MAX = 1_000
 """The maximum number of left-out records that a scan lists per source."""
 
 _KEPT_LEN_MAX = 64 << 20
-"""The maximum number of bytes in the batches a stream keeps while determining the columns.
+"""The maximum number of bytes in the batches that a stream keeps while determining the columns.
 
 If there are more bytes, the stream reads the logs again.
 """
@@ -127,7 +127,7 @@ class DecodedScan:
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records that aren't of the kind `decode` names: for each source, a tuple of offsets and faults.
+        """The records that aren't of the kind in `decode`: for each source, a tuple of offsets and faults.
 
         These are the records that the most recent reading has reached so far. Empty if no reading has started. At most
         the first 1,000 records in each source are listed. A value that can't be read is left out of its row and also
@@ -244,7 +244,7 @@ def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def _exportable(schema: Any) -> Any:
-    """Returns the schema. Checks that Arrow's C interface doesn't change it, because its strings end at a NUL.
+    """Returns the schema. Checks that Arrow's C interface, whose strings end at a NUL, doesn't change it.
 
     Raises:
         ValueError: The interface changes the schema.
@@ -278,12 +278,12 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream starts reading the source, which moves the position."""
+        """A number that changes when another stream starts reading the source and so moves the position."""
         return 0 if self._start is None else self._opening_count
 
 
 class _Kept(NamedTuple):
-    """All batches from a reading, and the sources read."""
+    """All batches from a reading, and the sources it has read."""
 
     batches: list[Any]
     logs: list[_Log]

@@ -44,7 +44,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one that starts every row. The text is that name."""
+    """A log has a column with the same name as one at the start of every row. The text is that name."""
 
 
 class MisfitError(ValueError):
@@ -74,8 +74,8 @@ def arrow_name(name: str) -> str:
 def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the column types of a `pyarrow.Schema`.
 
-    The native module creates columns of other types, which `cast` then casts. It accepts only values that this cast
-    does not change.
+    The native module creates columns of other types, and `cast` then casts them. The module accepts only values that
+    this cast doesn't change.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.

@@ -81,7 +81,7 @@ class Table(NativeTable):
             payload: The kind of payload in the records.
             form: The output format: "arrow", "ndjson" or "csv".
             columns: The columns, if they are known.
-            first: The columns each row starts with, whose values follow from the name of the log.
+            first: The columns that each row starts with. Their values are derived from the name of the log.
             limit: The maximum number of rows.
             options: Further options of the native class.
         """
@@ -127,13 +127,14 @@ class Table(NativeTable):
             reader: The reader of the log.
             report: A function to call with each fault.
             name: The name of the log, if it has one.
-            starts: A function to call with the first record after its faults have been reported.
+            starts: A function to call with the first record, once the record's faults have been reported.
             taken: The first records, if they have already been read from the reader.
             target_len: Approximately how many bytes of records to read at a time.
             threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: A row has a column of its own with the same name as one of the columns each row starts with.
+            HasFirstError: A row has a column of its own with the same name as one of the columns that each row starts
+                with.
             MisfitError: A value does not fit its column, or doesn't have a column.
             TooManyColumnsError: There are too many columns.
         """

@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about which engine wrote the log, if that is uncertain."""
     suspect_before: int | None
-    """Among the regions before the first batch, the offset of the first one where records may have been lost."""
+    """Before the first batch, the offset of the first region where records may have been lost."""
     suspect_after: int | None
-    """Among the regions after the last batch, the offset of the first one where records may have been lost."""
+    """After the last batch, the offset of the first region where records may have been lost."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -94,7 +94,7 @@ def _gap_text(gap: SequenceGap) -> str:
 
 
 _KEY_MAX = 60
-"""The maximum number of characters of a key that are printed."""
+"""At most this many characters of a key are printed."""
 
 
 def read_batches(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader
 
 DELIMITERS = {"lines": b"\n", "nul": b"\0"}
-"""The formats in which each record ends with a delimiter byte, which no record may contain."""
+"""In these formats, each record ends with a delimiter byte, which no record may contain."""
 
 RECORD_LEN_MAX = 1 << 30
 """The maximum length of a record from stdin. Readers would refuse a longer record."""
@@ -24,7 +24,7 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
-    """Yields the records in a stream, in lists.
+    """Yields lists of the records in a stream.
 
     With a delimiter, each list contains all the records completed by a single read. With length prefixes, it contains
     just one record.

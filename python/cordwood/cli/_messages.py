@@ -47,7 +47,7 @@ NO_MEMORY = "not enough memory"
 """The message for a `MemoryError`, whose own message is empty or meant for Python programmers."""
 
 REPORTED_MAX = 10
-"""The maximum number of faults in a file to report individually on stderr. Another line gives the total."""
+"""At most this many faults per file are reported one by one on stderr. Another line gives the total."""
 
 is_quiet = False
 """Whether `--quiet` suppresses progress and hints."""
@@ -116,7 +116,7 @@ def reason_of(error: OSError) -> str:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """Returns the end of a message, suggesting a known word, or an empty string if none is similar."""
+    """Returns the end of a message that suggests a known word, or an empty string if none is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, known, n=1)

@@ -42,13 +42,13 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Checks, before the sources are read, that `what` can have this name.
+    """Checks that `what` can have this name, before any source is read.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
         ValueError: The name is empty, is a URL, or names a directory, one of these files, or a file that is or may be a
-            log. It may be one if a flipped bit would explain why its first fragment is not valid, if its only record is
-            incomplete, or if it is named like a log.
+            log. A file may be a log if a flipped bit would explain why its first fragment is not valid, if its only
+            record is incomplete, or if it is named like a log.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
@@ -66,7 +66,7 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
         return
     refusal = f"which --overwrite does not replace with a {what}{advice}"
     # When a shell expands a pattern, one of the logs may end up as the destination. detect() raises an error if a file
-    # is not a log or cannot be read. In both cases, it may be replaced.
+    # is not a log or cannot be read. In both cases, the file may be replaced.
     with contextlib.suppress(OSError, cordwood.CordwoodError):
         if cordwood.detect(destination) is not None:
             raise ValueError(f"{destination} is a log, {refusal}")
@@ -195,8 +195,8 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     the `remove` functions for all of them.
 
     The signal handlers don't raise exceptions, because an exception could interrupt the exit of a context manager and
-    skip its last steps. A signal's handler is left alone if the signal is ignored, as it is after `nohup`, or if it is
-    handled by a program that calls `main`.
+    skip its last steps. If a signal is ignored, as after `nohup`, or is handled by a program that calls `main`, its
+    handler is left alone.
     """
     import signal
 

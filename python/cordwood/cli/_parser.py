@@ -141,7 +141,7 @@ class _Parser(argparse.ArgumentParser):
         return options, unknown
 
     def _check_options(self, words: Sequence[str]) -> None:
-        """Reports unknown options. Otherwise, argparse would report a missing argument instead."""
+        """Reports unknown options. Otherwise, argparse would report a missing argument."""
         words = words[: words.index("--")] if "--" in words else words
         known = [option for option in self._option_string_actions if option.startswith("--")]
         unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in known]

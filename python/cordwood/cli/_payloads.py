@@ -23,7 +23,7 @@ AUTO_HELP = "one of these, by the dialect and the first record; stderr says whic
 
 
 def report_engine(name: str, text: str) -> None:
-    """Reports that any of several engines may have written a log, and how to choose an engine."""
+    """Reports that a log may be from any of several engines, and how to choose one."""
     complain(f"{display_name(name)}: {text}: --dialect rocksdb or --dialect pebble decides")
 
 

@@ -1,4 +1,4 @@
-"""Opens sources that are read several times, copying streams, which can only be read once."""
+"""Opens sources that are read several times. Streams can only be read once, so they are copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints the results of reading a log on stdout, on stderr, and as JSON."""
+"""Prints the results of reading a log: on stdout, on stderr, and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb;
 
 
 EMPTY_RUN = "a run without a byte"
-"""The text for a run's empty log, such as that of a run killed before its first record."""
+"""The text for a run with an empty log, such as a run that was killed before its first record."""
 
 
 def format_text(dialect: str, compression: str | None) -> str:
@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records that follow damage in their block. Names the engine if known."""
+    """Returns the text about records that follow damage in the same block. Names the engine if known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -61,7 +61,7 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
-    """Returns the parts of a message that explains why a file belonging entirely to another log has no records."""
+    """Returns the parts of a message: why a file that belongs entirely to another log has no records."""
     says = f"the name says {own}" if options.log_number is None else f"--log-number says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
@@ -203,7 +203,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         )
         state += ", "
     else:
-        # Not "ok": the log may have been renamed, in which case readers don't find any records in it.
+        # This isn't "ok": the log may have been renamed. In that case, readers don't find any records in it.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
@@ -212,7 +212,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
     elif _summary.is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
-        # "DAMAGED, 1 record" looks like the extent of the damage, so the text says "read".
+        # "DAMAGED, 1 record" could be taken for the extent of the damage, so the text says "read".
         records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
         content = records + (why or f", {quantity(report.payload_len, 'byte')}")
     print(f"{display_name(name)}: {state}{content}")

@@ -15,13 +15,13 @@ _LISTED_MAX = 50
 """The maximum number of columns that a message names."""
 
 _SEEN_MAX = 10_000
-"""The maximum number of names considered for the suggestion in a message about an unknown column."""
+"""The maximum number of names to search for a suggestion when a column is unknown."""
 
 _MISSING = object()
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
-    """Adds `--limit` and `--columns` for a verb that prints these rows and columns."""
+    """Adds `--limit` and `--columns`, whose help texts use these words for rows and columns."""
     parser.add_argument(
         "-n",
         "--limit",
@@ -53,7 +53,7 @@ class Selection:
     """Counts records up to the limit, and selects fields of their JSON.
 
     Attributes:
-        is_active: Whether the selection chooses fields or counts records.
+        is_active: Whether there are fields to select or a limit to count up to.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -130,7 +130,7 @@ def no_column(name: str, seen: list[str]) -> ValueError:
 
 
 def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
-    """Reports that the limit was reached, and where in the log. No offset means before the log was read."""
+    """Reports that the limit was reached, and where. Without an offset, the log hadn't been read yet."""
     place = "before it was read" if offset is None else f"at offset {offset}"
     complain(
         f"{display_name(name)}: stopped {place}, after {quantity(count, noun)}, as --limit says; the rest was not read"
@@ -140,7 +140,7 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 def value_in(row: Mapping[str, Any], name: str) -> Any:
     """Returns the value with this name, or `_MISSING`.
 
-    If the part before a dot names a value with fields, the part after it names one of them.
+    If the part before a dot names a value with fields, the part after it names one of these fields.
     """
     if name in row:
         return row[name]

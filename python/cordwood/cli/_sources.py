@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def inputs_of(names: Iterable[str]) -> list[Input]:
-    """Returns the files that the names on a command line refer to, as `expand` does. `-` is stdin.
+    """Expands the names on a command line to files, using `expand`. `-` is stdin.
 
     If two names refer to the same file, it is read only once, and the second name is reported.
     """
@@ -60,9 +60,10 @@ class Tally(Fold):
         judges_exports: Whether the verb prints the exports among the files.
         log_count: The number of logs read, including damaged ones.
         damaged_count: How many of these logs are damaged.
-        other_log_count: The number of logs considered damaged solely because the whole file belongs to another log.
+        other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
         failed_count: The number of sources that could not be read.
-        other_kinds: The logs in directories whose records are of a kind other than the requested one, by kind.
+        other_kinds: The logs in directories whose records aren't of the requested kind, grouped by the kind of their
+            records.
     """
 
     def __init__(
@@ -94,20 +95,20 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether every file is export metadata, and each export has no entities or is checked by the verb."""
+        """Whether all files are export metadata, and either the verb checks exports or no export has entities."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
 
     @property
     def status(self) -> Status:
-        """The exit status, which is the worst of those for the sources. A failure is worse than damage."""
+        """The exit status, which is the worst status of any source. A failure is worse than damage."""
         if self.failed_count or not (self.log_count or self.databases or self.is_export):
             return Status.FAILURE
         return Status.DAMAGE if self.damaged_count else Status.CLEAN
 
     def read(self, options: argparse.Namespace, read: Read[T]) -> Iterator[tuple[Input, T]]:
-        """Yields the results of `read` for the logs, which several threads read while a bar shows the progress."""
+        """Reads the logs in several threads, shows a progress bar, and yields the results of `read`."""
         shown = ProgressBar if sys.stderr.isatty() and not _messages.is_quiet else None
         return self.taken(each(self.files, read, options.threads, dialect=options.dialect, shown=shown))
 
@@ -223,8 +224,8 @@ def for_each_source(
         options: Only `sources` and `dialect` are used.
         work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: A function that returns the kind of a log in a directory if a different kind was requested, in which
-            case the log is left out and reported. It returns `None` for a log that should be read.
+        other_kind: A function that returns the kind of a log in a directory if a different kind was requested, or
+            `None` if the log should be read. If it returns a kind, the log is left out and reported.
         tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None

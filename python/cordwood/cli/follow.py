@@ -1,7 +1,7 @@
-"""Print the records of a log while it is written, each as soon as all of it is there.
+"""Print the records of a log while it is written, each as soon as it is complete.
 
-Without --timeout, it runs until Ctrl-C. To continue later, pass the last record's end_offset, which --json prints, as
---start.
+Without --timeout, it runs until Ctrl-C. To continue later, pass the end_offset of the last record as --start. --json
+prints this offset.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _MAY_BECOME_LOGS = {
 def _may_be_log(options: argparse.Namespace, follower: cordwood.Follower) -> bool:
     """Checks whether the bytes so far may be the start of a log. If not, reports the file's format.
 
-    A follower refuses a file in another format only if that format has a signature; otherwise, it waits for more bytes.
+    A follower refuses a file in another format only if that format has a signature. Otherwise, it waits for more bytes.
     It also waits if the file contains the remainder of another log. If the file was renamed, the follower would wait
     forever without a message.
     """

@@ -1,12 +1,12 @@
 """List the fragments of logs, with their faults.
 
-Each fragment gets a line, and so does each part of a block that is not a fragment; together they cover the whole file.
+Each fragment gets a line, and so does each part of a block that is not a fragment. Together, they cover the whole file.
 If the reader skips the bytes, the line ends with the reason. The payload length is the one in the header, right or
-wrong. The checksum is the header's, without its mask; --json also has the computed one, and more. The exit status is 3
-if there is damage.
+wrong. The checksum is also the header's, without its mask. --json adds the computed checksum, and more. The exit status
+is 3 if there is damage.
 
-With --bytes, the skipped bytes are also written to a directory, with a file for each skipped region except zeros or,
-with --damaged, for each damaged one. A file is named after the log, with the region's first and end offsets.
+With --bytes, the skipped bytes are also written to a directory. Each skipped region except zeros gets a file. With
+--damaged, only damaged regions get one. A file is named after the log, with the region's first and end offsets.
 """
 
 from __future__ import annotations

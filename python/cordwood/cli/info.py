@@ -1,10 +1,10 @@
 """Describe files and directories in a few lines.
 
 For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents of
-their records, how many there are, when they were logged, how much is damaged, and the commands that show more. Among
-several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged or its
-file belongs to a log with a different number than its name says, if a database's engine would refuse it or lose data
-because files are missing, or if an export is incomplete.
+their records, how many there are, when they were logged, how much is damaged, and the commands that show more. If there
+are several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged, or if
+its file belongs to a log with a different number than its name says. It is also 3 if a database's engine would refuse
+it or lose data because files are missing, or if an export is incomplete.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADA
 """For each kind of record, the text about a log that contains it."""
 
 MANIFEST_LEN_LONG = 64 << 20
-"""The minimum length of a MANIFEST to mention. A typical database's is a thousand times shorter."""
+"""A MANIFEST is mentioned if it is at least this long. A typical one is a thousand times shorter."""
 
 RUNS_MAX = 10
 """The maximum number of runs that get a line of their own."""

@@ -1,16 +1,15 @@
 """Copy closed logs to packed logs, which are shorter, or back.
 
-In a packed log, many records share a fragment and are compressed together. cordwood reads it without an option, but no
-other program does, so do not pack the log of a database that still has to be opened.
+In a packed log, many records share a fragment and are compressed together. cordwood can read it without any options,
+but no other program can read it, so do not pack the log of a database that still has to be opened.
 
-The copy contains every record, or it is not made: if a log is damaged, ends in an incomplete record, or has zeros other
-than padding at its end, no log is written, and the exit status is 3. For these logs, use `cordwood salvage`. The new
-log is on disk before it gets its name, so a file with that name is complete, even with --overwrite. The old log is not
-changed.
+The copy contains every record. If a log is damaged, ends in an incomplete record, or has zeros other than padding at
+its end, no log is written, and the exit status is 3. For these logs, use `cordwood salvage`. The new log is on disk
+before it gets its name, so a file with that name is complete, even with --overwrite. The old log is not changed.
 
-To go back, use the same verb with --dialect. Logs that it could not recreate are refused: those with a log number,
-records compressed one by one, or an engine's metadata, as RocksDB and Pebble write them; and run files of wandb-core
-before 0.17.6, and of SwanLab before 0.8.0.
+To go back, use the same verb with --dialect. Logs that it could not recreate are refused. These are logs with a log
+number, records compressed one by one, or an engine's metadata, as RocksDB and Pebble write them. Run files of
+wandb-core before 0.17.6, and of SwanLab before 0.8.0, are also refused.
 
 Two or more logs, a pattern, or all logs in a directory are packed to a directory, as with `cordwood salvage`.
 """

@@ -1,17 +1,17 @@
 """Write all readable records of damaged logs to new logs.
 
 The source is not changed. The new log is on disk before it gets its name, so a file with that name is complete, even
-with --overwrite. The report on the source goes to stdout, as `cordwood verify` prints it; the exit status is 3 if
+with --overwrite. The report on the source goes to stdout, as `cordwood verify` prints it. The exit status is 3 if
 damage was found.
 
 The new log keeps the source's dialect, log number and engine metadata. Lost properties are reported. RocksDB and Pebble
-take a log's number from its file name, so give the new log the old one's name, in another directory: under another
-log's name, they would find no record in it.
+take a log's number from its file name, so give the new log the same name as the old one, in another directory. Under
+another log's name, they wouldn't find any records in it.
 
 Two or more logs, a pattern, or all logs in a directory are salvaged to a directory, which is created if it does not
-exist; so is a single log if DESTINATION is a directory or ends in a slash. They keep their names, and their paths below
-the named directory or pattern. Only logs are written there: a database's other files, such as its tables and CURRENT,
-are not copied.
+exist. So is a single log, if DESTINATION is a directory or ends in a slash. The logs keep their names, and their paths
+below the named directory or pattern. Only logs are written there. A database's other files, such as its tables and
+CURRENT, are not copied.
 """
 
 from __future__ import annotations

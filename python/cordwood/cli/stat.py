@@ -1,9 +1,9 @@
 """Count the records, fragments and bytes of logs.
 
-The exit status is 3 if a log is damaged; `cordwood verify` says where.
+The exit status is 3 if a log is damaged. `cordwood verify` shows where.
 
-In a directory, all logs are counted, including those in its subdirectories; for other files, only the number is shown.
-Several logs are followed by their totals.
+In a directory, all logs are counted, including those in its subdirectories. For other files, only their number is
+shown. Several logs are followed by their totals.
 """
 
 from __future__ import annotations

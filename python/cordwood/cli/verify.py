@@ -1,22 +1,23 @@
 """Check logs and report their damage.
 
-Each log gets a line, followed by one for each region that is damaged, incomplete or left over from another log, and for
-zeros, up to 1,000. Regions without user data (a file header, an engine's metadata) are not listed. --json lists these
-too, and more than 1,000 regions.
+Each log gets a line, followed by lines for regions that are damaged, incomplete or left over from another log, and for
+zeros. At most 1,000 of these are listed. Regions without user data (a file header, an engine's metadata) are not
+listed. --json lists these too, and more than 1,000 regions.
 
 The exit status is 3 if a log is damaged, or if the whole file belongs to another log, for example because it was
 renamed. A crash leaves an incomplete record at the end. Zeros before more records, or at the end, are unwritten space,
-padding, or lost data: LevelDB silently skips them. Neither is damage, but with --strict, the exit status is 3 for
-either. Zeros that fill the last record's block, in a file of whole blocks, are considered padding.
+padding, or lost data: LevelDB silently skips them. Neither the record nor the zeros are damage, but with --strict, the
+exit status is 3 for either. Zeros that fill the last record's block are considered padding if the file consists of
+whole blocks.
 
 Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
-these records, and so do cat and convert, unless --on-corruption says otherwise; a line says how many there are.
+these records, and so do cat and convert, unless --on-corruption says otherwise. A line says how many there are.
 
 With --as write-batch, the log is read again, and the sequence numbers missing from its batches are listed. Their writes
 may be lost, may be in another log of the database, or may have been made without a log. Batches that cannot be decoded
 are damage too.
 
-In a directory, all logs are checked, including those in its subdirectories; other files are counted. Each database in
+In a directory, all logs are checked, including those in its subdirectories. Other files are counted. Each database in
 the directory also gets a line, followed by any missing files that its engine needs. Each export gets a line, too. The
 exit status is 3 if the engine would refuse the database or lose data, or if an export has an empty file, fewer bytes
 than its metadata states, or a different number of entities. Several logs are followed by their totals.

@@ -8,7 +8,7 @@
 
 None of them requires the package it replaces. For an undamaged file, each returns the same results as the original.
 Where an original returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything
-it does differently; differences that all of them share are only listed here:
+that it does differently. Differences that all of them share are only listed here:
 
 * **limit**: A record longer than 1 GiB counts as damage.
 * **private**: Most private names of the originals are missing.

@@ -13,7 +13,7 @@ from cordwood.typing import DialectName
 
 # The maximum number of regions in `Reader.skipped`.
 LISTED_MAX = 100_000
-# Accessing the list after a new region is added rebuilds it, so it is emptied once it has this many regions.
+# The list is rebuilt if it is accessed after a new region is added, so it is emptied once it has this many regions.
 LISTED_ENOUGH = 1_000
 
 

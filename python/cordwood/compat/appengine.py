@@ -26,15 +26,15 @@ damage up to the next block and reports it to a logger. This module differs in t
 * **unknown-type**: Only the fragment of an unknown type is skipped, not the rest of its block.
 * **joined**: A record is not returned if a part of it was skipped. The original joins the pieces around a block of
   zeros.
-* **read-ahead**: The file is read ahead. Use `RecordsReader.tell` and `RecordsReader.seek`, not those of the file.
-* **torn-tail**: At the end, `tell` is where an incomplete record starts. If the file can seek, `read` returns the
-  record once it is whole.
-* **tell**: At damage, `tell` is after the regions skipped so far. The original's can differ.
+* **read-ahead**: The file is read ahead. Use `RecordsReader.tell` and `RecordsReader.seek`, not the file's own methods.
+* **torn-tail**: At the end of a file, `tell` returns the start of an incomplete record, if there is one. If the file
+  can seek, `read` returns the record once it is complete.
+* **tell**: At damage, `tell` returns the end of the regions skipped so far. The original's result can differ.
 * **append**: A writer that starts inside a block fills the block with zeros and continues in the next one. So does a
   writer that is used after `close`. Readers lose the records that the original writes there.
-* **close**: Closing twice fills one block. The original writes as many zeros again.
-* **only-read**: The position of a file without `tell` counts as 0.
-* **bytes**: `str` and a file in text mode raise a `TypeError`.
+* **close**: Closing twice fills only one block. The original writes the same number of zeros again.
+* **only-read**: A file without `tell` is assumed to be at position 0.
+* **bytes**: A `str` or a file in text mode raises a `TypeError`.
 """
 
 from __future__ import annotations

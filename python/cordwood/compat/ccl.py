@@ -20,20 +20,20 @@ to::
 
 For an undamaged log, it returns the same results as ccl_leveldb, except for **offset**. ccl_leveldb isn't on any
 package index, so the tests compare against chromium-reader 0.1.1, a rewrite that spells the names of states and types
-in capitals. The deviations:
+in capitals. The differences:
 
 * **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
 * **continues**: Damage is skipped and reported to the logger `cordwood`, and `LogFile.reader.skipped` lists it.
   ccl_leveldb raises a `ValueError` for much of it and loses the records after it.
-* **torn-tail**: A last record that a crash has cut is not returned.
+* **torn-tail**: If a crash cut the last record short, it isn't returned.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is the rest of a batch from
-  the first operation that is neither a put nor a delete. RocksDB's no-operations and log data are skipped without a
-  message.
+* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is the rest of a batch,
+  starting at the first operation that is neither a put nor a delete. RocksDB's no-operations and log data are skipped
+  without a message.
 * **count**: All operations of a batch are returned, and a wrong count is reported to the logger.
 * **offset**: The offset of an operation does not count the headers between the fragments of its batch. ccl_leveldb
   multiplies the offset of the batch by 32,768.
-* **path**: The path may be `str`.
+* **path**: The path can be a `str`.
 * **only-logs**: The classes for tables, MANIFESTs and whole databases are missing: `LdbFile`, `Block`, `BlockHandle`,
   `RawBlockEntry`, `ManifestFile`, `VersionEdit`, `VersionEditTag`, `RawLevelDb`, `read_le_varint` and
   `read_length_prefixed_blob`.

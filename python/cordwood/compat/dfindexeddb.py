@@ -18,17 +18,17 @@ to::
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-For an undamaged log, it returns the same results as dfindexeddb, except for the first of these deviations:
+For an undamaged log, it returns the same results as dfindexeddb, except for the first of these differences:
 
-* **empty**: A fragment of length 0 is a fragment. dfindexeddb takes it for the end of its block and loses the records
-  after it.
+* **empty**: A fragment of length 0 is read like any other. dfindexeddb takes it for the end of the block and loses the
+  records after it.
 * **checksums**: Checksums are verified. dfindexeddb takes a checksum of 0 for the end of the block.
 * **continues**: Damage is skipped and reported to the logger `cordwood`. dfindexeddb raises a `DecoderError`,
   `ParserError` or `ValueError` for much of it and loses the records after it.
-* **torn-tail**: A last record that a crash has cut ends the iteration. dfindexeddb raises a `DecoderError`.
+* **torn-tail**: If a crash cut the last record short, the iteration ends there. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned.
-* **not-a-batch**: As for `cordwood.compat.ccl`.
-* **count**: As for `cordwood.compat.ccl`.
+* **not-a-batch**: Same as in `cordwood.compat.ccl`.
+* **count**: Same as in `cordwood.compat.ccl`.
 * **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing. So are the modules for tables
   and descriptors, `errors` and `utils`. `definitions` has only `InternalRecordType` and `LogFilePhysicalRecordType`.
 """

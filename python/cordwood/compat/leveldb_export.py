@@ -20,13 +20,14 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 ...     list(records.RecordsReader(file))
 [b'one']
 
-For an undamaged file, it returns the same results as leveldb-export's. Its deviations are those of
-`cordwood.compat.appengine.RecordsReader`, whose original was copied by leveldb-export, along with the following:
+For an undamaged file, it returns the same results as leveldb-export's. It differs in the same ways as
+`cordwood.compat.appengine.RecordsReader`, whose original was copied by leveldb-export, and in these ways:
 
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
 * **seek**: `RecordsReader` has `seek`.
-* **documents**: `parse_leveldb_documents` reads keys with numbers. leveldb-export raises a `TypeError`. In maps,
-  empty text, places, keys, users, and bytes that are not text are kept. leveldb-export returns `None` or drops bytes.
+* **documents**: `parse_leveldb_documents` reads keys with numbers, while leveldb-export raises a `TypeError`. In maps,
+  it keeps empty text, places, keys, users, and bytes that are not text, while leveldb-export returns `None` or drops
+  bytes.
 * **values**: Places, keys and users are those of `cordwood.payload.entity`. All text is `str`.
 * **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.
 * **names**: `parse_entity_field` and the module `leveldb_export.utils` are missing.

@@ -32,7 +32,7 @@ For an undamaged file, all calls return the same results as wandb's. This module
 * **continues**: After damage, `scan_data` returns the next valid record, even in the same block.
 * **torn-tail**: At an incomplete record, `scan_data` returns `None`. It returns the record once it is complete. wandb
   raises an `AssertionError` unless the file was cut between two pieces.
-* **length**: A header that states a wrong length is damage, even at the last record.
+* **length**: A header with a wrong length counts as damage, even in the last record.
 * **zeros**: `scan_data` skips zeros up to the end of the file or of a block. wandb raises an `AssertionError`.
   `scan_record` raises an error where wandb returns fragments of type 0.
 * **trailer**: The contents of a block's trailer do not matter.
@@ -41,12 +41,12 @@ For an undamaged file, all calls return the same results as wandb's. This module
   `write` overwrites the file. A file descriptor is read from the start of the file, not from its position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises a
   plain `Exception` unless the header is cut short.
-* **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if
-  the file does not end with a whole one. wandb truncates the file to 0 bytes.
-* **write**: `write` takes any object with `SerializeToString` and locks the file. Up to 256 KiB stay in a buffer
-  until `ensure_flushed`, `close` or a record in several pieces. The file header is written with the first record or
-  by `close`. A path is required. `seek` raises an `io.UnsupportedOperation`.
-* **reuse**: A store can write a second file. wandb splits its records in the wrong places.
+* **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if the
+  file doesn't end with a complete record. wandb truncates the file to 0 bytes.
+* **write**: `write` takes any object with `SerializeToString` and locks the file. Up to 256 KiB stay in a buffer until
+  you call `ensure_flushed` or `close`, or until a record is written in several pieces. The file header is written with
+  the first record or by `close`. A path is required. `seek` raises an `io.UnsupportedOperation`.
+* **reuse**: A store can write a second file. wandb splits that file's records in the wrong places.
 * **logger**: There is no `logger`.
 """
 

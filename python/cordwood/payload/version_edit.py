@@ -98,8 +98,8 @@ class CustomFieldKind(StrEnum):
         NEED_COMPACTION: The file is marked for compaction: `bool`.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
-        OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if unknown: `int`.
-        FILE_CREATION_TIME: The Unix time in seconds when the file was created, or 0 if unknown: `int`.
+        OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if it isn't known: `int`.
+        FILE_CREATION_TIME: The Unix time in seconds when the file was created, or 0 if it isn't known: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
         FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
         TEMPERATURE: The temperature of the storage: `int`.
@@ -401,7 +401,7 @@ class LiveFile(NamedTuple):
 def live_files(records: Iterable[bytes]) -> list[LiveFile]:
     r"""Returns the tables of a database after applying all edits in its MANIFEST.
 
-    In RocksDB, a group of edits can take effect together; the group is applied only if all of its edits are present.
+    In RocksDB, a group of edits can take effect together. Such a group is applied only if all of its edits are present.
     Blob files are not listed.
 
     Args:

@@ -154,8 +154,8 @@ class WriteBatch:
     """A record in a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
 
     Iterating yields the operations in order, decoded one by one. A damaged batch yields the operations before the
-    damage and then raises a `PayloadError`; if the count in the header is wrong, the same error is raised at the end of
-    the batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if there are any
+    damage and then raises a `PayloadError`. If the count in the header is wrong, this error is raised at the end of the
+    batch. `len(batch)` decodes all operations and raises the same errors. `bool(batch)` is true if there are any
     operations, and `bytes(batch)` is the record. Every batch that can be read can also be written: pass its operations
     to `build`, and you get a batch with the same `bytes`.
 

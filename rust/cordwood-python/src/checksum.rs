@@ -13,8 +13,8 @@ const DETACH_LEN: usize = 1 << 16;
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before `data`, which the result then covers too. Default: 0,
-///         the CRC-32C of an empty buffer.
+///     crc: The CRC-32C of the bytes before `data`. The result then covers those bytes too.
+///         Default: 0, the CRC-32C of an empty buffer.
 ///
 /// Returns:
 ///     An unsigned 32-bit integer.

@@ -23,7 +23,7 @@ pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 if there is no such thread.
     owner: AtomicUsize,
-    /// Twice the ID of the process for which `is_lost` is valid, plus 1 while a thread is still
+    /// Twice the ID of the process that `is_lost` is valid for, plus 1 while a thread is still
     /// determining `is_lost`.
     process: AtomicU64,
     /// Whether a thread that does not exist in this process held the lock at the time of the fork.

@@ -37,7 +37,7 @@ pub(crate) struct RecordIndex {
     is_closed: AtomicBool,
 }
 
-/// The total length of the records to read before they are converted to `bytes`.
+/// How many bytes of records to read before converting them to `bytes`.
 const BATCH_LEN: usize = 1 << 20;
 
 impl RecordIndex {
@@ -144,7 +144,7 @@ impl RecordIndex {
         Ok(try_bytes(py, &record.unwrap_or_default())?.into_any())
     }
 
-    /// Returns several records. This is faster than reading them with one call each.
+    /// Returns several records. This is faster than one call for each record.
     ///
     /// Records near each other are read together.
     ///
@@ -264,7 +264,7 @@ type PickledLog<'py> = (
     Bound<'py, PyBytes>,
 );
 
-/// Pickles a list of numbers, as 8 little-endian bytes each.
+/// Pickles a list of numbers, each as 8 little-endian bytes.
 fn pickled<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyBytes>> {
     let mut bytes: Vec<u8> = vec_for(numbers.len().saturating_mul(8))?;
     bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));

@@ -40,8 +40,8 @@ use crate::values::options::{
 use crate::values::shown::handle_repr;
 
 /// A record is appended without a write only if the record and the buffered bytes together are
-/// below this limit. The core's buffer holds 256 KiB; the remaining 1 KiB is more than enough for a
-/// record's headers and trailers.
+/// shorter than this limit. The core's buffer holds 256 KiB, and the remaining 1 KiB is more than
+/// enough for a record's headers and trailers.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
 /// The number of bytes that `extend` collects before appending them. A batch of this length fits
@@ -168,8 +168,8 @@ impl Object {
 ///         before starting the next. `"close"`: when the writer is closed. `"append"`:
 ///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-///         long ago. Closing the writer syncs too. The passing of time alone never causes a sync,
-///         because no thread runs in the background. You cannot combine `sync_interval` with
+///         long ago. Closing the writer syncs too. No thread runs in the background, so a sync
+///         never happens just because time has passed. You cannot combine `sync_interval` with
 ///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
@@ -196,13 +196,13 @@ impl Object {
 ///         bytes remain before the new segment. Only closed and synced segments are removed,
 ///         whether or not a reader has read them. Default: `None`: all segments are kept.
 ///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
-///         segment is started, the oldest segments are removed as long as their files were last
-///         changed longer ago than this. If a file's last change is in the future, that segment and
+///         segment is started, segments are removed, oldest first, as long as their files have not
+///         changed for longer than this. If a file's last change is in the future, that segment and
 ///         all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-///         for `Reader`. To read longer records than that, pass the `Reader` a `record_len_max`
+///         for `Reader`. To read records longer than 1 GiB, pass the `Reader` a `record_len_max`
 ///         that allows them.
 ///
 /// Raises:
@@ -411,8 +411,7 @@ impl Writer {
         if let Ok(list) = records.cast_exact::<PyList>() {
             return self.extend_from(py, list.iter().map(Ok));
         }
-        // A `RecordBatch` would be imported as a table. Iterating over it instead yields its
-        // records.
+        // A `RecordBatch` would be imported as a table, so iterate over it to get its records.
         if !records.is_instance_of::<RecordBatch>()
             && let Some(column) = Column::of(records)?
         {
@@ -421,7 +420,7 @@ impl Writer {
         self.extend_from(py, records.items()?)
     }
 
-    /// Returns the log's length, including all records so far, even those not written out yet.
+    /// Returns the log's length, including records that have not been written out yet.
     ///
     /// Returns:
     ///     The length in bytes, which is also the file offset after the last record.
@@ -506,8 +505,8 @@ impl Writer {
 
     /// Starts a new segment in a segmented log now, unless the last segment has no records.
     ///
-    /// Otherwise, a new segment starts when a record would make the last segment longer than
-    /// `segment_len`.
+    /// Without this call, a new segment starts when a record would make the last segment longer
+    /// than `segment_len`.
     ///
     /// Returns:
     ///     The log offset where the last segment starts, in bytes.
@@ -568,7 +567,7 @@ impl Writer {
         }
     }
 
-    /// The file offset before which everything is on disk and survives a machine crash.
+    /// Everything before this file offset is on disk and survives a machine crash.
     ///
     /// Until this writer's first sync, this offset is 0, or the start of the last segment in a
     /// segmented log. You can still read this attribute after the writer is closed.
@@ -819,7 +818,8 @@ impl Log {
         }
     }
 
-    /// Appends a record to the buffer if there is room for it. Used only for a writer to an object.
+    /// Appends a record to the buffer if there is room for it. This is only for a writer whose sink
+    /// is an object.
     #[inline(never)]
     fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
         let mut state = object.try_lock().filter(|_| !self.is_forked())?;
@@ -853,7 +853,8 @@ impl Log {
         Process::current().number() != self.owner
     }
 
-    /// Locks the writer to an object. Fails in a forked child, and at the end of the program.
+    /// Locks a writer whose sink is an object. Fails in a forked child, and at the end of the
+    /// program.
     fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         if self.is_forked() {
             return Err(self.raised(py, ErrorKind::Forked.into()));
@@ -868,7 +869,7 @@ impl Log {
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
     /// because getting it back can take a long time.
     ///
-    /// The state is also available in a forked child, with one exception: if another thread in the
+    /// The state is also available in a forked child, with one exception. If another thread in the
     /// parent held the lock of a writer to an object during the fork, this call fails, because no
     /// thread in the child would ever release that lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
@@ -965,19 +966,19 @@ impl AtEnd for Log {
     }
 }
 
-/// Closes the writer to an object.
+/// Closes a writer whose sink is an object.
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
-    // Writing to an object runs Python code, so the lock is released first. The interpreter is not:
-    // at the end of the program, when the garbage collector finds unclosed objects, a thread that
-    // released the interpreter would never get it back.
+    // Writing to an object runs Python code, so the lock is released first. The interpreter isn't
+    // released: at the end of the program, when the garbage collector finds unclosed objects, a
+    // thread that released the interpreter would never get it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))
 }
 
-/// Locks the writer to an object. Returns `None` if another thread has held the lock for a second:
-/// that thread may be waiting forever, for example for the reader of a pipe.
+/// Locks a writer whose sink is an object. Returns `None` if another thread has held the lock for a
+/// second. That thread may be waiting forever, for example for the reader of a pipe.
 fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<MutexGuard<'a, Object>> {
     for _ in 0..100 {
         if let Some(locked) = object.try_lock() {
@@ -1000,9 +1001,9 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyString>()
 }
 
-/// Returns the next records that `extend` should append together, at most `count_max`, and whether
-/// the iterable has ended. The second value is an error if the iterable raised an exception after
-/// these records.
+/// Returns the next records that `extend` should append together, and whether the iterable has
+/// ended. There are at most `count_max` records. The second value is an error if the iterable
+/// raised an exception after these records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,

@@ -87,8 +87,8 @@ pub(crate) struct Assembler {
     /// Whether the pending record, or the last multi-fragment record, is a container. A container's
     /// payloads are always joined, because the container is read even if its records aren't needed.
     is_container: bool,
-    /// Whether to keep payloads that are joined from now on. If false, the payloads are dropped and
-    /// only their lengths are added up.
+    /// Whether payloads joined from now on are kept. If not, they are dropped, and only their
+    /// lengths are added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
     /// Whether to leave each subsequent record in the window if the window contains all of its
@@ -102,8 +102,8 @@ pub(crate) struct Assembler {
     stored: Stored,
     /// The maximum length of a record, in bytes.
     record_len_max: u64,
-    /// The `record_len_max` for compressed frames and for containers. They are separate so that a
-    /// reader can lift one while keeping the other.
+    /// The `record_len_max` for compressed frames and for containers. It is a separate limit so
+    /// that a reader can lift one and keep the other.
     frame_len_max: u64,
 }
 
@@ -264,7 +264,7 @@ impl Assembler {
 
     /// Adds the next fragment. A record may be pending only if this is a MIDDLE or LAST fragment
     /// that [continues](Self::is_continued_by) it. Fails if there isn't enough memory to join the
-    /// payload, in which case the same fragment may be pushed again.
+    /// payload. The same fragment can then be pushed again.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Result<Pushed, TryReserveError> {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));

@@ -121,7 +121,7 @@ impl Mark {
         Codec::from_byte(self.codec)?.compression()
     }
 
-    /// Encodes the mark and its header, the way a writer writes them.
+    /// Encodes the mark and its header as a writer writes them.
     pub(crate) fn fragment(self) -> Vec<u8> {
         let payload = self.encode();
         let checksum = Dialect::PACKED.checksum();
@@ -170,8 +170,8 @@ impl Head {
     }
 
     /// Checks whether each record of a container at `start..end` has its own offset. The record
-    /// with index `i` has the offset `start + i`, which must be less than `end` and `block_end`,
-    /// the end of the block in which the container starts.
+    /// with index `i` has the offset `start + i`, which must be less than both `end` and
+    /// `block_end`, the end of the block where the container starts.
     pub(crate) fn has_offsets(self, start: u64, end: u64, block_end: u64) -> bool {
         let room = end.min(block_end).checked_sub(start);
         room.is_some_and(|room| self.count as u64 <= room)
@@ -184,7 +184,7 @@ impl Head {
 /// up to the length of the remaining body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// Not inlined, because inlining would leave too few registers for the loop.
+// This isn't inlined, because that would leave too few registers for the loop.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);

@@ -200,8 +200,8 @@ impl Encoder {
         self.fragments.offset
     }
 
-    /// Returns the length of the file, including everything encoded so far, or an upper bound while
-    /// a container is open.
+    /// Returns the length of the file, including everything encoded so far. While a container is
+    /// open, this is an upper bound.
     #[inline]
     pub(crate) fn end_max(&self) -> u64 {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
@@ -294,16 +294,16 @@ impl Encoder {
         self.is_leveldb && HEADER_LEN + record.len() <= block_left(self.fragments.offset)
     }
 
-    /// Like [`encode`](Self::encode), but for consecutive records. Adds how many were encoded to
-    /// `count`, and returns why encoding stopped. If most records are short, this takes half as
-    /// long as making separate calls.
+    /// Like [`encode`](Self::encode), but for consecutive records. Adds the number of encoded
+    /// records to `count`, and returns why encoding stopped. If most records are short, this takes
+    /// half as long as making separate calls.
     ///
     /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
     /// record of `out_len` bytes or more that is not one FULL fragment. An open container is left
     /// open.
     ///
-    /// Also stops before a record that is longer than `record_len_max` bytes or for which there is
-    /// not enough memory. All the records before it are still encoded.
+    /// Also stops before a record that is longer than `record_len_max` bytes or needs more memory
+    /// than there is. All the records before it are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -435,7 +435,7 @@ pub(crate) enum Stopped<R> {
     /// This record, which is not one FULL fragment, has not been encoded yet. If `encode_all`
     /// returns it, it is also at least `out_len` bytes long.
     At(R),
-    /// The next record, of which this is the length in bytes, is too long.
+    /// The next record is too long. This is its length in bytes.
     TooLarge(usize),
     /// There is not enough memory for the next record.
     NoMemory(TryReserveError),

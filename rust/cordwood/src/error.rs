@@ -560,7 +560,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record in a compressed log that exceeds the limit once decompressed.
+/// A record in a compressed log that exceeds the limit once the record is decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
@@ -639,7 +639,7 @@ impl From<ErrorKind> for Error {
 }
 
 /// Returns the `Error` that the [`io::Error`] was made from, or an [`ErrorKind::Io`] without a path
-/// if there is none.
+/// if it wasn't made from one.
 ///
 /// ```
 /// use std::io;
@@ -658,9 +658,9 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Returns the source of an [`ErrorKind::Io`] without a path. Otherwise returns an error with the
-/// same message, which [`io::Error::downcast`] turns back into the `Error`. An error from the
-/// operating system keeps its kind.
+/// For an [`ErrorKind::Io`] without a path, returns its source. For any other error, returns an
+/// error with the same message, which [`io::Error::downcast`] turns back into the `Error`. An error
+/// from the operating system keeps its kind.
 ///
 /// ```
 /// use std::io;

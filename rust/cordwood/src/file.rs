@@ -1,4 +1,4 @@
-//! Reads and writes the operating system's files at offsets, and identifies them.
+//! Reads and writes files at given offsets, and identifies files.
 //!
 //! No function here uses an open file's position, because forked processes share it.
 
@@ -76,7 +76,8 @@ impl FileId {
 /// Reads one or more bytes at `offset` and returns the number of bytes read. Returns 0 at the end
 /// of the file.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    // No file has bytes at or after the offset `i64::MAX`, and operating systems reject such reads.
+    // No file has bytes at or after the offset `i64::MAX`, and operating systems reject reads
+    // there.
     let room = usize::try_from((i64::MAX as u64).saturating_sub(offset)).unwrap_or(usize::MAX);
     let wanted = buffer.len().min(room);
     if wanted == 0 {

@@ -100,8 +100,8 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, which carry the log number.
     Recyclable(Kind),
-    /// Pebble's types 9 to 12, which carry the log number and the offset up to which the file had
-    /// been synced.
+    /// Pebble's types 9 to 12, which carry the log number and an offset that says how far the file
+    /// had been synced.
     WalSync(Kind),
     /// Type 9, which declares how the records in a RocksDB log are compressed.
     SetCompression,
@@ -214,8 +214,8 @@ impl Header {
         }
     }
 
-    /// Checks whether the header stands for zeros up to the end of the block, and is not a
-    /// fragment's.
+    /// Checks whether this header stands for zeros up to the end of the block and doesn't belong to
+    /// a fragment.
     pub(crate) const fn is_zero(self) -> bool {
         self.kind == 0 && self.len == 0
     }
@@ -242,16 +242,16 @@ pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Returns the number of trailer bytes, between 0 and [`TRAILER_LEN_MAX`], that a writer of
-/// LevelDB's dialect puts at `offset` before the next header.
+/// Returns the length of the trailer that LevelDB's dialect needs at `offset` before the next
+/// header, in bytes. It is between 0 and [`TRAILER_LEN_MAX`].
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
     if left < HEADER_LEN { left } else { 0 }
 }
 
-/// Returns the number of bytes that a record of `record_len` bytes adds to a file of `offset` bytes
-/// in LevelDB's dialect, including the trailer before the record and the record's headers and
+/// Returns how much a file of `offset` bytes in LevelDB's dialect grows, in bytes, when a record of
+/// `record_len` bytes is appended. This includes the trailer before the record, its headers and its
 /// payload.
 ///
 /// Returns `u64::MAX` if the number does not fit in a `u64`.

@@ -79,7 +79,7 @@ pub(crate) fn find_other(
     }
 }
 
-/// Classifies a valid fragment that is not part of a record. Only treats it as part of another log
+/// Classifies a valid fragment that is not part of a record. Treats it as part of another log only
 /// if its checksum is valid, even if checksums are not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;

@@ -21,7 +21,7 @@ const STRIDE: u64 = 16;
 /// operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// A call that reads a large share of the records sorts the indices of this many records at a time.
+/// When a call reads a large share of the records, it sorts the indices of this many at a time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up log records by index, starting at 0.
@@ -95,8 +95,8 @@ pub struct IndexedLog {
     pub position: Position,
     /// The number of records.
     pub record_count: u64,
-    /// The offset of every 16th record, starting with the first, followed by the offset just past
-    /// the last record.
+    /// The offset of every 16th record, starting with the first. The last entry is the offset just
+    /// past the last record.
     pub offsets: Vec<u64>,
     /// The numbers of the groups of 16 records that are near damage: bytes were lost within the
     /// group, between it and the previous group, or in the same block before one of its salvaged
@@ -538,8 +538,8 @@ struct Next<'a> {
 
 impl Next<'_> {
     /// Takes and returns the next record, which must be at the expected offset.
-    // Without inlining, the caller would copy the span from memory right after it was written there
-    // in different pieces, which stalls the processor for each record.
+    // Without inlining, the caller would read the span back from memory in pieces that differ from
+    // those just written, which stalls the processor for each record.
     #[inline(always)]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {

@@ -86,8 +86,8 @@
 //! wait for data yourself, use [`Reader::found`]. To do the I/O yourself, use a
 //! [`Decoder`](codec::Decoder).
 
-// Without `fs`, the items that only open files need are unused or unreachable, and most have no
-// `cfg` of their own.
+// Without `fs`, the items that are needed only to open files are unused or unreachable, and most
+// have no `cfg` of their own.
 #![cfg_attr(
     not(feature = "fs"),
     allow(dead_code, unreachable_code, unreachable_pub, unused_imports)

@@ -56,8 +56,8 @@ pub enum Next<T> {
 }
 
 impl<T> Queue<T> {
-    /// Creates a queue for the parts `0..count`, of which at most `window` are claimed but not yet
-    /// taken at any time.
+    /// Creates a queue for the parts `0..count`. At any time, at most `window` parts are claimed
+    /// but not yet taken.
     pub fn new(count: u64, window: usize) -> Self {
         Queue {
             state: Mutex::new(State {
@@ -164,8 +164,8 @@ const fn window(worker_count: usize) -> usize {
 /// Threads that work on the parts of a file and return the results in order.
 ///
 /// Dropping the pipeline tells the threads to stop and waits for them, which takes at most as long
-/// as the work on one part. A forked child doesn't have a copy of the threads, so
-/// [`is_of_this_process`](Self::is_of_this_process) returns false there, and the child must not do
+/// as the work on one part. A forked child has no copy of the threads, so
+/// [`is_of_this_process`](Self::is_of_this_process) returns false there. The child must not do
 /// anything with the pipeline except drop it.
 #[derive(Debug)]
 pub struct Pipeline<T> {

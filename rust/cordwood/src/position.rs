@@ -187,14 +187,13 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark that lies in a file before the file that starts at the log offset
-    /// `base`.
+    /// Returns the last mark in any file before the one that starts at the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
 
-    /// Creates the position at `offset`, reading the marks from the file whose first byte has the
-    /// log offset `base`. `before` is a mark from the previous file.
+    /// Creates the position at `offset`, reading the marks from the file that starts at the log
+    /// offset `base`. `before` is a mark from the previous file.
     pub(crate) fn read(
         base: u64,
         offset: u64,
@@ -372,7 +371,7 @@ mod files {
         }
     }
 
-    /// Opens the log's file that starts at the log offset `base`.
+    /// Opens the file that starts at the log offset `base`.
     fn file_with(path: &Path, base: u64) -> io::Result<Marked> {
         if !path.is_dir() {
             return Ok(Marked::In(File::open(path)?, 0));

@@ -1,4 +1,4 @@
-//! A segmented log is a directory of log files, each named for the log offset of its first byte.
+//! A segmented log is a directory of log files, each named after the log offset of its first byte.
 //!
 //! With these names, a position in the log is a single number, and each segment ends at the offset
 //! that names the next one. There is no other list of the segments. [`list`] reads the directory,
@@ -39,7 +39,7 @@ pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 /// One file of a segmented log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The log offset of the segment's first byte, for which the file is named.
+    /// The log offset of the segment's first byte. The file is named after it.
     pub offset: u64,
     /// The length of the file in bytes.
     pub len: u64,
@@ -167,7 +167,7 @@ fn settled(directory: &Path) -> Result<Listing, Error> {
     unreachable!("the last try returns")
 }
 
-/// Checks whether a log's directory may contain a file with this name besides the segments.
+/// Checks whether a log's directory may contain a file with this name in addition to the segments.
 fn is_ignored(name: &OsStr) -> bool {
     name == LOCK_NAME || name == "lost+found" || name.as_encoded_bytes().starts_with(b".")
 }

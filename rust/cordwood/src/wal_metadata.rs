@@ -20,8 +20,8 @@ pub struct LogInfo {
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
     /// The number of another log, if every fragment read so far has that number. In this case,
-    /// either the file was recycled and does not contain a record of this log yet, or the number
-    /// given, or the one in the file's name, does not match the contents.
+    /// either the file was recycled and does not contain a record of this log yet, or its contents
+    /// don't match the number given or the one in its name.
     pub other_log_number: Option<u32>,
 }
 
@@ -37,8 +37,8 @@ pub struct Predecessor {
     pub last_sequence: u64,
 }
 
-/// The maximum number of column families whose timestamp lengths are kept, to limit a reader's
-/// memory use. RocksDB has no such limit.
+/// Timestamp lengths are kept for at most this many column families, to limit a reader's memory
+/// use. RocksDB has no such limit.
 const TIMESTAMP_LENS_MAX: usize = 1 << 16;
 
 impl LogInfo {

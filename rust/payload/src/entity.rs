@@ -14,7 +14,7 @@ use super::proto::{Message, OtherField, fields};
 use super::several::Several;
 use super::wire::Cursor;
 
-/// A Datastore entity, which in Firestore is a document or a map in a document.
+/// A Datastore entity. In Firestore, this is a document, or a map in a document.
 ///
 /// ```
 /// use cordwood_payload::{Entity, EntityValue};
@@ -424,8 +424,8 @@ impl<'a> PlainProperty<'a> {
     }
 }
 
-/// Returns the value of a `PropertyValue` with one field. That field must not be a message or,
-/// unless it is a point, a group.
+/// Returns the value of a `PropertyValue` with one field. That field must not be a message, and the
+/// only group allowed is a point.
 #[inline]
 fn plain_value<'a>(content: &Message<'a>, meaning: Option<u64>) -> Option<EntityValue<'a>> {
     Some(match content.bytes() {

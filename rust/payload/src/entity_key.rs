@@ -74,8 +74,8 @@ pub(super) fn read_path_fields<'a>(
     Ok(path)
 }
 
-/// Reads a `Path` and checks whether it is empty or has `root` as its only element, as the path of
-/// an entity group must.
+/// Reads the `Path` of an entity group, and checks whether it is either empty or has `root` as its
+/// only element.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,

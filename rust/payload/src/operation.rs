@@ -108,7 +108,7 @@ pub enum Operation<'a> {
     /// Pebble: deletes all range keys from `key` up to but excluding `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
     /// Pebble: ingests a table. `key` is a varint holding the table's file number. A batch with
-    /// this operation contains only it and [`Excise`](Operation::Excise).
+    /// this operation contains no other kinds of operations except [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
     /// Pebble: like [`IngestSst`](Operation::IngestSst), for a table with blob files. `value`
     /// contains the number of blob files and then their file numbers, as varints.
@@ -122,7 +122,7 @@ pub enum Operation<'a> {
 pub struct Parts<'a> {
     /// The number of the column family, which is 0 for the default.
     pub column_family: Option<u32>,
-    /// The key. For a range, this is the first key; for an ingested table, its file number.
+    /// The key. For a range, this is the first key. For an ingested table, it is the file number.
     pub key: Option<&'a [u8]>,
     /// The key after the end of a range.
     pub end_key: Option<&'a [u8]>,
@@ -158,9 +158,9 @@ macro_rules! option {
     };
 }
 
-/// Defines all operations. For each operation, the arguments are the engine that knows it, or `_`
-/// for both engines; its tag, and after a slash its tag with a column family; its name; and its
-/// parts, in the order in which they are written.
+/// Defines all operations. The arguments for each operation are the engine that knows it (`_` if
+/// both do), its tag, its name and its parts, in the order in which they are written. A tag after a
+/// slash is the one used with a column family.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
@@ -188,7 +188,7 @@ macro_rules! operations {
                 }
             }
 
-            /// Builds an operation of the kind with this name from these parts. A missing part
+            /// Builds an operation from these parts, given the name of its kind. A missing part
             /// becomes 0 or empty, and a part that this kind doesn't have is ignored. Returns
             /// `None` if there is no kind with this name.
             ///
@@ -307,8 +307,8 @@ impl Part<'_> for u64 {
 }
 
 impl<'a> Operation<'a> {
-    /// Checks whether the batch header's count includes the operation, in which case the operation
-    /// uses a sequence number. All operations with a key are counted.
+    /// Checks whether the batch header's count includes the operation. If so, the operation uses a
+    /// sequence number. All operations with a key are counted.
     ///
     /// Log data and transaction markers are not counted (`WriteBatchInternal::Iterate` in RocksDB's
     /// `db/write_batch.cc`, `Batch.LogData` in Pebble's `batch.go`).

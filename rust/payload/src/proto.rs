@@ -54,7 +54,7 @@ pub struct OtherField<'a> {
 }
 
 /// Reads the fields of a message. Each field before the semicolon sets a variable and may appear
-/// only once; those after it may be repeated. All other fields are either skipped, or kept in a
+/// only once. Fields after it may be repeated. All other fields are either skipped, or kept in a
 /// list along with the name of the message.
 macro_rules! fields {
     (
@@ -212,7 +212,7 @@ impl<'a> Field<'a> {
         PayloadError::new(self.offset, self.record.len() - self.offset, reason)
     }
 
-    /// Sets the value. Fails if it is already set, whereas a general reader would use the last
+    /// Sets the value. Fails if it is already set. A general reader would instead use the last
     /// value of a repeated field.
     #[inline]
     pub(super) fn set<T>(&self, place: &mut Option<T>, value: T) -> Result<(), PayloadError> {

@@ -12,7 +12,7 @@ use super::wire::Cursor;
 ///
 /// The tags of LevelDB and RocksDB don't collide, so one decoder is enough for both
 /// (`VersionEdit::DecodeFrom` in `db/version_edit.cc`). Pebble writes the same tags, and adds its
-/// own for tables with range keys, virtual tables and blob files. Those that only Pebble writes are
+/// own for tables with range keys, virtual tables and blob files. Tags that only Pebble writes are
 /// [unknown](PayloadReason::UnknownTag) here.
 ///
 /// ```
@@ -48,8 +48,8 @@ impl<'a> VersionEdit<'a> {
         })
     }
 
-    /// Decodes all fields to detect a fault, one at a time, because a decoded field takes up much
-    /// more memory than its bytes in the record.
+    /// Decodes all fields to detect a fault, but only one at a time, because a decoded field takes
+    /// up much more memory than its bytes in the record.
     ///
     /// # Errors
     ///

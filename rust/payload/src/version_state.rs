@@ -123,7 +123,7 @@ impl VersionState {
         &self.log_numbers
     }
 
-    /// Returns the synced length in bytes of each log that RocksDB tracks.
+    /// Returns the synced length of each log that RocksDB tracks, in bytes.
     pub fn synced_lens(&self) -> &BTreeMap<u64, u64> {
         &self.synced_lens
     }

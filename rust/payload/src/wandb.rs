@@ -12,7 +12,7 @@ use super::several::Several;
 
 // These field numbers are from `wandb/proto/wandb_internal.proto` in wandb 0.29.0.
 
-/// The kinds of records in `Record`, each of which has exactly one (`oneof record_type`).
+/// The kinds of records. Each `Record` has exactly one (`oneof record_type`).
 const HISTORY: u32 = 2;
 const SUMMARY: u32 = 3;
 const OUTPUT: u32 = 4;
@@ -205,8 +205,8 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
     Ok(found)
 }
 
-/// Reads a history step. Calls `take` for each item, in order, with the item's names, joined with
-/// dots, and its value, which is not necessarily UTF-8. Returns the step number if the record
+/// Reads a history step. Calls `take` for each item, in order, with the item's names (joined with
+/// dots) and its value. The value is not necessarily UTF-8. Returns the step number if the record
 /// stores it separately. Returns `None` for any other kind of record.
 ///
 /// [`WandbRecord::decode`] is the naive counterpart. It searches for the step number before reading
@@ -256,8 +256,8 @@ fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     Some((str::from_utf8(name).ok()?, value, 2 + item.len()))
 }
 
-/// Returns the name and value of a plain item, which is one name followed by a value, with one-byte
-/// lengths. Neither is necessarily UTF-8.
+/// Returns the name and value of a plain item. Neither is necessarily UTF-8. A plain item is one
+/// name followed by a value, with one-byte lengths.
 #[inline(always)]
 fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {

@@ -6,7 +6,7 @@ use super::error::{PayloadError, PayloadReason};
 use super::operation::{Engine, Operation};
 use super::wire::{Cursor, too_large};
 
-/// A record in a LevelDB, RocksDB or Pebble write-ahead log, whose operations take effect together.
+/// A record in a LevelDB, RocksDB or Pebble write-ahead log. Its operations take effect together.
 ///
 /// The record starts with a 12-byte header: the sequence number as a fixed64 and the count as a
 /// fixed32 (`db/write_batch.cc` in LevelDB and RocksDB, `batchrepr/reader.go` in Pebble). The
@@ -96,9 +96,9 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the operation's fault or, at the end of the record, the header's:
-    /// [`WrongCount`](PayloadReason::WrongCount) if the count in the header is not the number of
-    /// counted operations (in which case LevelDB and RocksDB refuse the batch), or
+    /// Returns the operation's fault or, at the end of the record, the header's. The header's fault
+    /// is [`WrongCount`](PayloadReason::WrongCount) if its count is not the number of counted
+    /// operations. LevelDB and RocksDB refuse such a batch. The fault is
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {

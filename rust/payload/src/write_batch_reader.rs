@@ -24,7 +24,7 @@ use super::write_batch::WriteBatch;
 #[derive(Debug, Clone)]
 pub struct WriteBatchReader {
     engine: Engine,
-    /// Whether the engine was given, in which case batches cannot change it.
+    /// Whether the engine was given. If so, batches cannot change it.
     is_given: bool,
     /// Whether a batch has determined the engine. A later batch that only the other engine can read
     /// still changes it.

@@ -1,7 +1,7 @@
 """Convert logs to a table: NDJSON, CSV, Parquet or Arrow.
 
 The destination's extension decides the form: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
-destination, the table goes to stdout, as NDJSON or in the form --to names.
+destination, the table goes to stdout, as NDJSON or in the form given by --to.
 
 The rows, by --as:
 PAYLOADS
@@ -9,19 +9,19 @@ PAYLOADS
 In NDJSON and CSV, all bytes become {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with bytes
 that are not UTF-8 are reported and left out. If the columns are not known beforehand, as with entities and wandb, the
 log is read to find them. For Parquet and Arrow, this reading is enough if the first records have all the columns.
-Otherwise, and for CSV, the log is read again. A column whose values are all of one type has that type; arrays and
-objects are lists and structures in Parquet and Arrow; all other values are JSON. Converting needs a few tens of MiB of
-memory, or 100 to 200 for Parquet and Arrow, and more for very long records or thousands of columns.
+Otherwise, and for CSV, the log is read again. If all values in a column have the same type, the column has that type.
+In Parquet and Arrow, arrays and objects are lists and structures. All other values are JSON. Converting needs a few
+tens of MiB of memory, or 100 to 200 for Parquet and Arrow, and more for very long records or thousands of columns.
 
 Several logs, or all logs in a directory, become one table with the columns of all of them. The first column says which
-log a row is from: path, or __file__ for entities and JSON; for wandb, it is run_id, from the file's name, along with
-__file__ if --columns names it.
+log a row is from. It is path, or __file__ for entities and JSON. For wandb, it is run_id, from the file's name, along
+with __file__ if --columns names it.
 
-Damaged records, and records of a kind other than --as names, are reported on stderr and left out; if only one value of
-a run cannot be read, just that value is left out. The exit status is then 3. It is also 3 if a whole file belongs to a
-log other than the one its name says, or if an export has an empty file, or fewer bytes than its metadata states. With
---strict, it is also 3 if a log ends with an incomplete record, as a file that was cut off does, or has zeros before
-more records or at its end.
+Damaged records are reported on stderr and left out, as are records of a kind other than --as names. If only one value
+of a run cannot be read, just that value is left out. The exit status is then 3. It is also 3 if a whole file belongs to
+a log other than the one its name says, or if an export has an empty file, or fewer bytes than its metadata states. With
+--strict, it is also 3 if a log has zeros before more records or at its end, or ends with an incomplete record, as a
+file that was cut off does.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     check_url(name)
     with contextlib.ExitStack() as stack:
         source = opened = None
-        # For NDJSON, a single reading is enough, so a pipe need not be copied.
+        # NDJSON needs only one reading, so a pipe doesn't have to be copied.
         if form != "ndjson" and (options.is_auto or _is_learned(options, form)):
             source = stack.enter_context(reopenable(name))
         if options.is_auto:
@@ -190,7 +190,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """Returns all the named files. A destination left by an earlier run in a directory of logs is not one of them."""
+    """Returns the named files, except a destination that an earlier run left in a directory of logs."""
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:

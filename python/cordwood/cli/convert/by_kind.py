@@ -25,7 +25,7 @@ from cordwood.cli.convert.sinks import SUFFIXES, Target
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
-    """Writes the tables. All logs are read twice; the first reading determines the kinds and their columns."""
+    """Writes the tables. Reads all logs twice, first to determine the kinds and their columns."""
     if options.payload != "entity":
         raise ValueError("--by-kind is for entities: --as entity")
     if options.columns or options.limit is not None:

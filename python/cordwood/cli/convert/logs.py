@@ -47,8 +47,8 @@ class Logs:
     """The logs of a table.
 
     Attributes:
-        origins: The first columns of each row, which show which of several logs the row comes from. There is one, or
-            two if the column with the file name is also requested.
+        origins: The first columns of each row, which show which of several logs the row comes from. There is one such
+            column, or two if the column with the file name is also requested.
         firsts: The result of the first reading of each log that could be read to its end.
     """
 
@@ -61,7 +61,7 @@ class Logs:
         source: Reopenable | None = None,
         opened: tuple[Reader, list[Record]] | None = None,
     ) -> None:
-        """With `is_one`, the command line names a single log.
+        """Set `is_one` if the command line names a single log.
 
         If this log is read several times, it is passed as `source`. Otherwise, it may be passed as `opened`: a reader
         and the records already read from it.

@@ -28,7 +28,7 @@ SUFFIXES = {
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
 BINARY_FORMATS = ("parquet", "arrow")
-"""The forms other than text, which require pyarrow."""
+"""The forms that aren't text. They require pyarrow."""
 
 
 def check_installed(form: str) -> None:
@@ -44,7 +44,7 @@ def check_installed(form: str) -> None:
 
 
 class Target(contextlib.ExitStack):
-    """A table and its file, which is opened when the table first has output, and gets its name once it is complete."""
+    """A table and its file, which is opened for the first output and gets its name once it is complete."""
 
     def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
         super().__init__()
@@ -83,9 +83,9 @@ class Target(contextlib.ExitStack):
 class _ArrowSink:
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    Another thread writes batches to a file while the next ones are made; pyarrow releases the interpreter lock, so the
-    threads can run at the same time. A stream is written in the main thread, because Ctrl-C does not interrupt another
-    thread that waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
+    Another thread writes batches to a file while the next ones are made. The threads can run at the same time, because
+    pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C does not interrupt
+    another thread that waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
@@ -143,7 +143,7 @@ class _ArrowSink:
 
 
 _PENDING_MAX = 2
-"""The maximum number of batches that can wait to be written while as many others are made."""
+"""At most this many batches wait to be written while as many others are made."""
 
 _ROWS_MIN = 1_000
 """With fewer rows, it is unclear whether a column's values repeat."""

@@ -2,7 +2,7 @@
 //! copying them. The rest of the crate describes arrays with the safe [`Array`] and [`Field`].
 //! Arrays from other libraries are imported in `import.rs`.
 //!
-//! The interface places these requirements on a producer, which are met as follows:
+//! The interface has these requirements for a producer. They are met as follows:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers. Moving a [`Memory`] value doesn't move the buffer, and the bytes
@@ -15,7 +15,7 @@
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads and dropped without the interpreter. `release` sets its own field to
 //!   null.
-//! - *A consumer may move a structure out*, even a child, and then sets the original's `release` to
+//! - *A consumer may move a structure out*, even a child. It then sets the original's `release` to
 //!   null. So each structure owns everything it refers to, in `private_data`, and dropping a
 //!   structure releases it only if `release` isn't null.
 //! - *Callbacks do not unwind*: every callback that calls other code in the crate catches panics.

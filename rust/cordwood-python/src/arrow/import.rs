@@ -1,6 +1,6 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! The interface places these requirements on a consumer, which are met as follows:
+//! The interface has these requirements for a consumer. They are met as follows:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
 //!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
@@ -10,8 +10,8 @@
 //!   owns the stream.
 //!
 //! Arrays are checked before they are used: the counts must be valid, each record must be within
-//! its buffer, and the offsets must not decrease. The interface requires the producer to ensure the
-//! rest, which cannot be checked: the pointers must be valid, a buffer must be as long as the
+//! its buffer, and the offsets must not decrease. The rest can't be checked, but the interface
+//! requires the producer to ensure it: the pointers must be valid, a buffer must be as long as the
 //! array's `offset` and `length` require, the data buffer must be as long as the last offset says,
 //! and the bytes of a buffer must not change before the array is released.
 
@@ -207,8 +207,8 @@ impl RecordArray {
         self.array.null_count != 0 && !validity.is_null() && unsafe { *validity.add(at / 8) } >> (at % 8) & 1 == 0
     }
 
-    /// Returns the offset at this index, which is at most the end of the range, or `None` if the
-    /// offset is negative.
+    /// Returns the offset at this index, or `None` if the offset is negative. The index must be at
+    /// most the end of the range.
     fn offset(&self, at: usize) -> Option<usize> {
         let offsets = self.buffer(1);
         // SAFETY: the buffer has one offset for each value before the end of the range, plus one
@@ -276,7 +276,7 @@ impl RecordArray {
     }
 }
 
-/// The reason a record cannot be read, worded as the end of a sentence about the record.
+/// The reason a record cannot be read, phrased to complete a sentence about the record.
 pub(crate) type Fault = &'static str;
 
 #[cold]

@@ -65,8 +65,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     compression: As for `Reader`. Default: `None`.
 ///     on_corruption: As for `Reader`, except that `"salvage"` is not supported. Default:
 ///         `"raise"`.
-///     on_rotation: How to react to a rotation, that is, when the path names another file or no
-///         file, and everything in the old file has been returned. `"raise"`: raise
+///     on_rotation: How to react to a rotation. A rotation means that the path names another file
+///         or no file, and everything in the old file has been returned. `"raise"`: raise
 ///         `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
 ///         start. `tell`, `skipped` and `outcome` then describe the new file. A file that appears
 ///         at the path and is replaced between two polls is missed without an error, so use
@@ -114,8 +114,8 @@ pub(crate) struct Follower {
     timeout: Option<Duration>,
 }
 
-/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, this
-/// gives a partly visible write time to become fully visible.
+/// The minimum number of polls before damage is reported. Even if `retry_time` is very short, a
+/// partly visible write still gets time to become fully visible.
 const RETRY_POLLS: u32 = 3;
 
 #[pymethods]
@@ -203,7 +203,7 @@ impl Follower {
         Follower::iterator(slf, py, false)?.__aiter__(py)
     }
 
-    /// Returns an iterator over the records with their offsets, which also works with `async for`.
+    /// Returns an iterator over the records with their offsets. It also works with `async for`.
     ///
     /// The iterator shares the follower's position.
     ///
@@ -310,7 +310,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
+    /// The first 100,000 regions found so far that were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -326,7 +326,8 @@ impl Follower {
         Ok(self.seen(py)?.skipped.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, including those not in `skipped`.
+    /// The number of bytes in all regions not returned so far, including regions that aren't in
+    /// `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.seen(py)?.skipped.len())
@@ -355,7 +356,8 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet.
+    /// How records are compressed: `"zstd"`, or `None` if they aren't compressed or it isn't known
+    /// yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -378,7 +380,7 @@ impl Follower {
     /// You can still read `skipped`, `skipped_len`, `outcome`, `dialect`, `log_number` and
     /// `compression`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // In a forked child, a copy of the follower that can never be used is left as it is.
+        // If a forked child can never use its copy of the follower, the copy is left as it is.
         let Some(mut state) = self.state.lock_unless_lost(py)? else {
             return Ok(());
         };

@@ -190,7 +190,7 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(item)) => item,
         // SAFETY: The caller's promises also satisfy the base class's function, because the object
-        // is also an instance of the base class. `PyType_GetSlot` returns null, or the function of
+        // is also an instance of the base class. `PyType_GetSlot` returns null or the function in
         // this slot, which has this type.
         Ok(None) => unsafe {
             ffi::PyErr_Clear();
@@ -276,8 +276,8 @@ unsafe fn base_append<'py, T: FastAppend>(
     // - Each function returns a new reference, or null or -1 with an exception set, and this is
     //   checked. `PyTuple_GetItem` instead returns a borrowed reference, which is not null because
     //   each index is within the tuple.
-    // - There is no other reference to the tuple, which has room at each index; the references it
-    //   takes ownership of are new.
+    // - The tuple has room at each index, and there is no other reference to it. The references
+    //   that it takes ownership of are new.
     unsafe {
         let py = Python::assume_attached();
         let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;

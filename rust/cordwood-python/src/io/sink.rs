@@ -73,8 +73,8 @@ impl Write for Showing<'_> {
             let write = interned!(py, "write")?;
             let answer = object.bind(py).run_method(write, new_tuple(py, [view.into_any()])?)?;
             if answer.is_none() {
-                // If `write` returns `None`, it has written all the bytes, except in Python's raw
-                // files and sockets, where `None` means that nothing was written.
+                // If `write` returns `None`, it has written all the bytes. In Python's raw files
+                // and sockets, however, `None` means that nothing was written.
                 if object.bind(py).is_a(imported!(py, "io", "RawIOBase")?)? {
                     return Err(PyBlockingIOError::new_err(
                         "write() returned None: the sink must be in blocking mode",

@@ -43,7 +43,7 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 
     /// Returns a second input for the same source, unless it is a pipe or a device. If the source
-    /// is an object, from then on both inputs seek before each read.
+    /// is an object, both inputs then seek before each read.
     fn twin(&mut self) -> Option<Box<dyn Input>> {
         self.another()
     }
@@ -144,8 +144,8 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     })
 }
 
-/// Opens the user's source to read the range in `options`. A path is opened at its start, any other
-/// source at the log offset `start`.
+/// Opens the user's source to read the range in `options`. A path is opened at its start, and any
+/// other source at the log offset `start`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, start, options).map_err(|error| of_call(source.py(), error))
 }
@@ -221,8 +221,8 @@ pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Boun
     remote(source, "source_of", (source,))
 }
 
-/// Calls a function in `_remote.py` for a source. Returns `None` if the function does, or if the
-/// source is read without Python's help.
+/// Calls a function in `_remote.py` for a source. Returns `None` if the function returns `None`, or
+/// if the source is read without Python's help.
 fn remote<'py>(
     source: &Bound<'py, PyAny>,
     function: &str,
@@ -236,7 +236,7 @@ fn remote<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// Opens a file object that reads ahead in ranges, created by `file_of` of `_remote.py`.
+/// Opens a file object that reads ahead in ranges, created by `file_of` in `_remote.py`.
 fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(Held::new(file));
@@ -267,9 +267,9 @@ impl Input for FileInput {
 }
 
 impl Read for FileInput {
-    /// A signal interrupts a read that is waiting for a pipe or a device. The core then repeats the
-    /// read, which may wait forever, unless the signal's handler raises an exception, as it does
-    /// for Ctrl-C.
+    /// A signal interrupts a read that is waiting for a pipe or a device. Unless the signal's
+    /// handler raises an exception, as it does for Ctrl-C, the core then repeats the read, which
+    /// may wait forever.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
@@ -382,8 +382,8 @@ struct ObjectInput {
     /// The object's position when it was passed in, which corresponds to file offset 0.
     base: u64,
     is_seekable: bool,
-    /// The length of a file object that reads ahead in ranges, which is closed when this input is
-    /// dropped.
+    /// The object's length, if it is a file object that reads ahead in ranges. Such an object is
+    /// closed when this input is dropped.
     len: Option<u64>,
     /// The file offset of the next byte to read.
     position: u64,
@@ -414,7 +414,7 @@ impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
             Python::try_attach(|py| {
-                // An exception may be the reason for this drop, and must be preserved.
+                // This drop may be due to an exception, which must be preserved.
                 let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed and cannot be
                 // closed again.

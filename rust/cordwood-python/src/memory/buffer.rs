@@ -19,9 +19,9 @@ use super::batch_pool::PooledBatch;
 /// Copies bytes from `source`, starting at `position`, to `target`, until either buffer ends.
 /// Returns the number of bytes copied.
 ///
-/// As with any mutable buffer in Python, other threads may write to it during the copy, which then
-/// mixes old and new bytes. Only the copy is ever used, so a checksum always matches the data it
-/// was computed from.
+/// As with any mutable buffer in Python, other threads may write to the buffer during the copy. The
+/// copy then mixes old and new bytes. Only the copy is ever used, so a checksum always matches the
+/// data it was computed from.
 pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, position: u64, target: &mut [u8]) -> usize {
     let source_len = source.len_bytes();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(source_len);
@@ -269,11 +269,11 @@ impl Exporter {
             Shared::Batch(batch, part) => part.place(batch.records()),
         };
         // SAFETY:
-        // - `view` may be filled, as the caller promises; it holds a reference to this object.
+        // - As the caller promises, `view` may be filled, and it holds a reference to this object.
         // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
-        // - They stay there, unchanged, as long as this object, which shares them, is alive: no
-        //   code takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't
-        //   change until it is dropped.
+        // - They stay there, unchanged, while this object is alive, because it shares them. No code
+        //   takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't change
+        //   until it is dropped.
         // - The view is read-only: Python refuses a request for a writable view, so the pointer is
         //   never written through.
         let filled = unsafe {

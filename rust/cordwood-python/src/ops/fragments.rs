@@ -29,8 +29,8 @@ const BATCH_MAX: usize = 512;
 /// has that region's reason. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, but the source must be readable twice: the path of a file, a URL or
-///         another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: As for `Reader`, but only a source that can be read twice: the path of a file, a URL
+///         or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -137,8 +137,8 @@ impl Fragments {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // If the lock is held, a thread is using the reader, which keeps the reader alive along
-        // with all objects it refers to.
+        // If the lock is held, a thread is using the reader and keeps it alive, along with all
+        // objects it refers to.
         let reader = self.0.try_lock();
         let referent = reader.as_ref().and_then(|reader| reader.referent.as_ref());
         visit.call(referent.map(|referent| &***referent))

@@ -29,8 +29,8 @@ use crate::values::{Report, Stat};
 /// covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
 /// of records that LevelDB and the policy `"skip"` would drop.
 ///
-/// If a log has a log number and damage is found in it, the log is read a second time if the source
-/// can seek, and the report describes the second pass. This matters while RocksDB or Pebble is
+/// If damage is found in a log that has a log number, and the source can seek, the log is read a
+/// second time, and the report describes the second pass. This matters while RocksDB or Pebble is
 /// overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
 /// record may be written a moment later.
 ///
@@ -51,9 +51,9 @@ use crate::values::{Report, Stat};
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///     storage_options: As for `Reader`. Default: `None`.
 ///     progress: A function to call after each read, in the thread that did the read. It gets the
-///         number of bytes by which reading has advanced: at most a few MiB, or 0 if the bytes had
-///         been read before. If the length of the source is known, the numbers add up to at most
-///         that length. If `progress` raises, so does this function. Default: `None`.
+///         number of new bytes read: at most a few MiB, or 0 if the bytes had been read before. If
+///         the length of the source is known, the numbers add up to at most that length. If
+///         `progress` raises, so does this function. Default: `None`.
 ///
 /// Returns:
 ///     The report, whose `ok` is true if there is no damage. If there are many logs, a `Results`,
@@ -159,12 +159,12 @@ fn read_parts<T: Send>(
 /// unfinished log is removed.
 ///
 /// Args:
-///     source: As for `Reader`, or many logs as for `verify`, except splits.
+///     source: As for `Reader`, or many logs as for `verify`, but not splits.
 ///     destination: The path of the new log, which must not exist. If there are many logs,
-///         `destination` is a directory, which is created if it does not exist, and each new log
-///         keeps the old log's path relative to the directory or pattern in `source`. The new log
-///         has the dialect, log number and engine metadata of the source. RocksDB and Pebble take
-///         the log number from the file's name.
+///         `destination` is a directory, which is created if it does not exist. Each new log keeps
+///         the old log's path relative to the directory or pattern in `source`. The new log has the
+///         dialect, log number and engine metadata of the source. RocksDB and Pebble take the log
+///         number from the file's name.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -342,7 +342,7 @@ fn read_once<T: Send>(
     let watch = Watch::new(progress, source.file_len());
     let source = watched(source, &watch);
     let done = watch.run(py, 1, || work(source))?;
-    // If an error already has a path, it may concern the destination, so no path is passed.
+    // An error that already has a path may concern the destination, so no path is passed.
     Ok((done.map_err(|error| to_python(py, error, None))?, path))
 }
 

@@ -17,7 +17,7 @@ use crate::values::error::{call_python, check_signals_anywhere};
 
 /// A source that checks for Ctrl-C before each read and reports progress after it. It has to check
 /// because the interpreter is released during the work. Only Python's main thread can detect
-/// Ctrl-C; the other threads stop once it has.
+/// Ctrl-C. The other threads stop once it has done so.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,

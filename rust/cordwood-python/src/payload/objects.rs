@@ -141,7 +141,7 @@ impl RecordDecoder {
         Ok(if is_pebble { "pebble" } else { "rocksdb" })
     }
 
-    /// A message if the records so far can be read in more than one way, otherwise `None`.
+    /// A message if the records so far can be read in more than one way, or `None` otherwise.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.decoder.lock(py)?.note())
@@ -189,7 +189,8 @@ pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts that follow from a log's dialect. Other dialects do not show the engine.
+/// Returns the facts that follow from a log's dialect. Only the RocksDB and Pebble dialects show
+/// the engine.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = match dialect {

@@ -62,7 +62,7 @@ impl Records {
         Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
-    /// Returns a record. If `has_salvaged` is true, it also says whether it is salvaged.
+    /// Returns a record. If `has_salvaged` is true, the record also says whether it is salvaged.
     pub(super) fn get(&self, index: usize, has_salvaged: bool) -> Option<table::Record<'_>> {
         let (offset, end_offset, is_salvaged, data) = match self {
             Records::Batch(batch) => {
@@ -102,23 +102,22 @@ impl Records {
 ///     wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
 ///         `b` of the column `a`.
 ///     limit: The maximum number of rows.
-///     opens_early: Whether a table that learns its columns is opened with those of the first
-///         records.
+///     opens_early: Whether a table that learns its columns is opened with the columns found in the
+///         first records.
 ///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
 ///         `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
 ///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
 ///         interpret as a formula.
-///     has_salvaged: Whether rows that give their record's offset also say whether the record is
-///         salvaged.
+///     has_salvaged: Whether rows with a record offset also say if the record is salvaged.
 ///     learned_max: For learned columns: the maximum number of columns, including fields inside
 ///         columns; the maximum number of fields in a column; and the maximum nesting depth of lists
 ///         and structures in a column.
-///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
-///         which a single row may exceed.
+///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells. A
+///         single row may have more cells.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
-    /// Whether rows that give their record's offset also say whether the record is salvaged.
+    /// Whether rows with a record offset also say if the record is salvaged.
     has_salvaged: bool,
     parts: Exclusive<Parts>,
 }
@@ -329,7 +328,7 @@ impl Table {
         Ok((found, overfull.collect()))
     }
 
-    /// A message if the records so far can be read in more than one way, otherwise `None`.
+    /// A message if the records so far can be read in more than one way, or `None` otherwise.
     #[getter]
     fn note(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(self.parts.lock(py)?.decoder.note())
@@ -446,7 +445,7 @@ const TYPES: [(&str, Type, DataType); 8] = [
     ("json", Type::Json, DataType::TEXT),
 ];
 
-/// The fields of a `GivenAs` of `cordwood._tables.schema`.
+/// The fields of a `GivenAs` in `cordwood._tables.schema`.
 type GivenAs<'py> = (String, Bound<'py, PyAny>, String, u64, bool);
 
 /// Converts a `ColumnType` from `cordwood._tables.schema`.
@@ -481,8 +480,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` in `cordwood._tables.schema` for a type, or for the type its columns
-/// are built as, if different.
+/// Returns the `ColumnType` in `cordwood._tables.schema` for a type. If its columns are built as
+/// another type, that type is used instead.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     match kind.made_as() {
         Type::List(item) => imported!(py, "cordwood._tables.schema", "ListOf")?.run((type_object(py, item)?,)),

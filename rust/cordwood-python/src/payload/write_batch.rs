@@ -77,7 +77,7 @@ pub(crate) fn build_write_batch<'py>(
     try_bytes(py, &record.map_err(|error| payload_error(py, error))?)
 }
 
-/// An iterator over the operations of a write batch, which decodes them one at a time.
+/// An iterator that decodes the operations of a write batch one at a time.
 ///
 /// Args:
 ///     record: The record.
@@ -213,8 +213,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Converts the values to an operation in a batch. Fails unless they are exactly the parts that
-    /// an operation of its kind has.
+    /// Converts the values to an operation in a batch. Fails unless they are exactly the parts of
+    /// an operation of this kind.
     fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

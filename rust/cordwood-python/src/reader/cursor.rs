@@ -85,7 +85,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// Returns how reading ended, or that it hasn't ended yet.
+    /// Returns the outcome: how reading ended, or that it hasn't yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -196,8 +196,8 @@ impl Cursor {
     /// Looks for the next event without releasing the interpreter, if it was last released less
     /// than 4 KiB before this position. If every other record were damaged, releasing the
     /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
-    /// has to be released: for every read, and for every compressed record, because it may be as
-    /// long as the limit allows.
+    /// has to be released: for every read, and for every compressed record, which may be as long as
+    /// the limit allows.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;

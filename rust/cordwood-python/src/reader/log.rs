@@ -73,8 +73,8 @@ impl Logged {
     }
 
     /// Returns the messages at the end of a log: the [`summary`](Self::summary) and, if the file
-    /// belongs to another log, a message that says so. The latter requires `whole`, the reader of a
-    /// log that was read from its start.
+    /// belongs to another log, a message that says so. That message requires `whole`, the reader of
+    /// a log that was read from its start.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;

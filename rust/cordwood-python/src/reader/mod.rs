@@ -99,11 +99,11 @@ use crate::values::{Outcome, len_by_reason};
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
 ///         other policies. There are two more limits for compressed data. In a compressed log, the
-///         total length of all records is at most 256 MiB + 200 * (bytes read since the reader
-///         started or last sought). In a packed log, the total length of the records in one
-///         container is at most 256 MiB. A record that would exceed one of these two limits raises
-///         `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-///         above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
+///         total length of all records is at most 256 MiB + 200 * (bytes read since the reader was
+///         created, or since its last seek). In a packed log, the total length of the records in
+///         one container is at most 256 MiB. A record that would exceed one of these two limits
+///         raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
+///         value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as
 ///         `{"endpoint_url": "..."}`. In a list of logs, they are used for each URL. Default:
 ///         `None`: fsspec's own configuration.
@@ -295,7 +295,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
+    /// The first 100,000 regions found so far that were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -314,7 +314,8 @@ impl Reader {
         Ok(self.skipped_regions(py)?.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, including those not in `skipped`.
+    /// The number of bytes in all regions not returned so far, including regions that aren't in
+    /// `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.skipped_regions(py)?.len())
@@ -382,7 +383,8 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// If everything read so far belongs to another log, that log's number; otherwise `None`.
+    /// If everything read so far belongs to another log, this is that log's number. Otherwise
+    /// `None`.
     ///
     /// This is never the number in the file's name or in `log_number`. If it isn't `None`, either
     /// the file was recycled and no record has been written to the new log yet, or the file was
@@ -416,7 +418,7 @@ impl Reader {
     /// >>> reader.closed, reader.skipped
     /// (True, ())
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        // In a forked child, a copy of the reader that can never be used is left as it is.
+        // If a forked child can never use its copy of the reader, the copy is left as it is.
         let Some(mut cursor) = self.cursor.lock_unless_lost(py)? else {
             return Ok(());
         };

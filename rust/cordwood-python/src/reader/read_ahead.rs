@@ -30,9 +30,9 @@ const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as 
 /// A batch needs enough memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// Returns the maximum number of record batches of `target_len` bytes that are in use at the same
-/// time. One thread fills a batch while the previous one is in use. Several threads need the
-/// batches for all parts that are being read or are waiting, plus those for two more parts.
+/// Returns how many record batches of `target_len` bytes can be in use at the same time. One thread
+/// fills a batch while the previous one is in use. Several threads need the batches for all parts
+/// that are being read or are waiting, plus those for two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -96,8 +96,8 @@ struct Part {
     /// last item of `found` ends.
     end_offset: Option<u64>,
     /// Whether the core's reader has to take over here. This is necessary after a torn tail,
-    /// because the tail's extent depends on everything that follows, and after a failed read or a
-    /// lack of memory, because the core's reader tries again.
+    /// because the tail's extent depends on everything that follows. It is also necessary after a
+    /// failed read or a lack of memory, because the core's reader tries again.
     is_last: bool,
 }
 
@@ -106,8 +106,8 @@ struct Part {
 pub(super) struct ReadAhead {
     /// The remaining findings of the last part taken.
     found: VecDeque<Ahead>,
-    /// The greatest file offset up to which a part was read. A block's trailer may lie between the
-    /// last item of `found` and this offset.
+    /// The furthest file offset that a part was read to. A block's trailer may lie between the last
+    /// item of `found` and this offset.
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
@@ -139,8 +139,8 @@ impl ReadAhead {
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
-            // This is the first call, or the cursor has been used in another way since the last
-            // call, or this is a forked process, to which the threads were not copied.
+            // This is the first call, the cursor has been used in another way since the last call,
+            // or this is a forked process, which doesn't have the threads.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);

@@ -20,8 +20,8 @@ use crate::values::arguments::place_of;
 ///
 /// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 ///
-/// `Reader.record_batches` returns record batches. The buffers are read-only, shared rather than
-/// copied, and unchanged for as long as an object refers to them.
+/// `Reader.record_batches` returns record batches. The buffers are read-only and are shared rather
+/// than copied. They don't change while an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
 /// `IndexError` if there is no such record. A slice returns a list, and iterating yields every
@@ -174,12 +174,11 @@ const COLUMNS: [Column; 2] = [Column::Offset, Column::Record];
 /// The result of `iter(batch)`, which yields the records as `bytes`.
 // Records are returned one at a time, so that one record's memory can be reused for the next. A
 // list of all records would be many times larger than the processor's cache. The module creates
-// objects of a final subclass with a fast path. See `fast_call.rs`.
+// objects of a final subclass, which has a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct RecordBatchIterator {
     batch: Arc<PooledBatch>,
-    /// The index of the next record. After the last one, it is equal to or greater than the number
-    /// of records.
+    /// The index of the next record. After the last record, this is at least the number of records.
     index: AtomicUsize,
 }
 
@@ -202,7 +201,8 @@ impl RecordBatchIterator {
         loop {
             let index = self.index.load(Ordering::Relaxed);
             let bytes = new_bytes(py, self.batch.records().get(index)?)?;
-            // Without the interpreter's lock, another thread may already have returned this record.
+            // If Python runs without its interpreter lock, another thread may already have returned
+            // this record.
             let next = self
                 .index
                 .compare_exchange(index, index + 1, Ordering::Relaxed, Ordering::Relaxed);

@@ -8,9 +8,9 @@ use pyo3::types::PyTuple;
 
 use crate::values::{Outcome, listed};
 
-/// The regions skipped so far, and the outcome once reading has ended. While regions are being
-/// added, another thread may be using the Python object that exposes them, which may outlive the
-/// reader.
+/// The regions skipped so far, and the outcome once reading has ended. The Python object that
+/// exposes them may outlive the reader, and another thread may be using it while regions are being
+/// added.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 
@@ -73,7 +73,7 @@ impl Skipped {
         !self.lock().findings.has(Severity::Corruption)
     }
 
-    /// Returns the number of bytes in all regions, whether listed or not.
+    /// Returns the total length of all regions in bytes, including unlisted ones.
     pub(crate) fn len(&self) -> u64 {
         self.lock().findings.len()
     }

@@ -37,7 +37,7 @@ impl Scan {
     ///         instead. Default: `None`.
     ///
     /// Returns:
-    ///     The capsule, which reads the sources from their start.
+    ///     The capsule. Its stream reads the sources from their start.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -63,7 +63,7 @@ impl Scan {
         PyTuple::new(py, self.0.columns.iter().map(|column| column.as_str()))
     }
 
-    /// The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
+    /// The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
     ///
     /// These are the regions found so far by the most recently started read, up to the first
     /// 100,000 for each source. The outer tuple is empty if no read has started.
@@ -85,8 +85,8 @@ impl Scan {
 
     /// How reading each source ended: an `Outcome` for each source, in order.
     ///
-    /// These are the outcomes from the most recently started read, with `"unfinished"` for a source
-    /// whose end has not been reached. The tuple is empty if no read has started.
+    /// These are the outcomes from the most recently started read. If a source's end has not been
+    /// reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.latest().iter().map(Skipped::outcome))
@@ -122,7 +122,8 @@ impl Scan {
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
 /// one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-/// the table, the only files opened are those in directories, to determine which ones are logs.
+/// the table, the only files opened are those in the directories that you pass, to determine which
+/// ones are logs.
 ///
 /// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
 /// a stream doesn't return any more batches.
@@ -131,9 +132,9 @@ impl Scan {
 ///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
 ///         `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
 ///         `"*.log"`; or an iterable of these, which is read in order. An object with `read` can be
-///         read twice only if it can seek. Files in a directory that are not logs are left out. If
-///         several names lead to the same file, for example through a link, the file is read once,
-///         under the first name. A repeated URL is also read only once.
+///         read twice only if it can seek. Files in a directory are left out if they are not logs.
+///         If several names lead to the same file, for example through a link, the file is read
+///         once, under the first name. A repeated URL is also read only once.
 ///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
 ///         `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
 ///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
@@ -147,11 +148,11 @@ impl Scan {
 ///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
 ///         sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
 ///         two threads. If the columns can differ from log to log, all sources are first read once
-///         to determine the columns. A record with any other content raises an error, which is a
-///         `PayloadError` during this first read. Under a policy other than `"raise"`, the record
-///         is left out and listed in `DecodedScan.left_out`. Logs in directories are left out if
-///         their first record is of another kind, as in `convert`. Default: `None`: the records are
-///         bytes.
+///         to determine the columns. A record with any other content raises an error. During this
+///         first read, the error is a `PayloadError`. Under a policy other than `"raise"`, the
+///         record is left out and listed in `DecodedScan.left_out`. Logs in directories are left
+///         out if their first record is of another kind, as in `convert`. Default: `None`: the
+///         records are bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
 ///         to determine the columns. Columns that are not in the schema are left out. Default:
 ///         `None`.

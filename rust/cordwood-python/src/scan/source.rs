@@ -35,11 +35,12 @@ enum Kind {
     Path,
     /// `bytes` or another buffer, or a source read in ranges.
     Content,
-    /// An object with `read`. The value is its position when it was passed in, if it can seek.
+    /// An object with `read`. If it can seek, the value is its position at the time it was passed
+    /// in.
     Object(Option<Py<PyAny>>),
 }
 
-/// A source, or an object that may be one, with its `Split` or `None`.
+/// A source, or an object that may be one, paired with its `Split` or `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
@@ -102,8 +103,8 @@ impl Source {
         Ok((found.collect::<PyResult<_>>()?, are_several))
     }
 
-    /// Returns values for Python: the argument for `Reader`, the position to seek to first, if any,
-    /// and whether the source can be read only once.
+    /// Returns the argument for `Reader`, the position to seek to first, if any, and whether the
+    /// source can be read only once.
     pub(super) fn to_reopen(&self) -> (&Py<PyAny>, Option<&Py<PyAny>>, bool) {
         match &self.kind {
             Kind::Object(start) => (&self.object, start.as_ref(), start.is_none()),
@@ -111,8 +112,8 @@ impl Source {
         }
     }
 
-    /// Opens the source from its start. Also returns how many times the source has been opened so
-    /// far, including this time.
+    /// Opens the source at its start. Also returns how many times it has been opened, including
+    /// this time.
     pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
         let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
         let opened = match (&self.kind, &self.path) {
@@ -135,8 +136,8 @@ impl Source {
             }
             _ => {}
         }
-        // This source isn't read in several threads. Such threads read only files, because they
-        // can't wait for the interpreter, which the consumer may hold.
+        // This source isn't read in several threads. Threads that read ahead can't wait for the
+        // interpreter, which the consumer may hold, so they read only files.
         let mut opened = open_reader(object, self.options.clone())?;
         opened.another = None;
         Ok(opened)

@@ -58,10 +58,10 @@ pub(super) struct Stream {
     batches: Batches,
     /// The findings, or `None` before the first source is read.
     reading: Option<Reading>,
-    /// The index of the source being read or to be read next.
+    /// The index of the source being read, or of the next one to read.
     source: usize,
     /// The log being read, and how many times its source had been opened when this stream opened
-    /// it, counting this one.
+    /// it, including that time.
     log: Option<(Cursor, u64)>,
 }
 

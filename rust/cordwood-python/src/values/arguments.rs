@@ -138,8 +138,8 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     refused
 }
 
-/// Returns `memoryview(object)`, or the exception that creating the view raised. Exceptions that
-/// aren't about the object are raised instead: a `MemoryError`, and any that isn't an `Exception`,
+/// Returns `memoryview(object)`, or the exception raised while creating the view. Exceptions that
+/// aren't about the object are raised instead: a `MemoryError`, or any that isn't an `Exception`,
 /// such as `KeyboardInterrupt`.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
@@ -151,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. If the
-/// object had no buffer, the call would raise a `TypeError`.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. For an
+/// object without a buffer, the call raises a `TypeError` instead.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

@@ -121,7 +121,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
         ErrorKind::NeverAppended { format, .. } | ErrorKind::NeverPacked { format, .. } => {
             set_format(format.dialect.name())?
         }
-        // An error of this kind that has an offset is about a packed log.
+        // If an error of this kind has an offset, it is about a packed log.
         ErrorKind::Unsupported { .. } => set_format(Dialect::PACKED.name())?,
         // `to_python` handles the other kinds. A later version of the core may add more kinds.
         _ => "CordwoodError",
@@ -167,8 +167,8 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
-/// Returns the exception for a followed log that has been truncated or, if `is_rotated` is true,
-/// whose path now names another file.
+/// Returns the exception for a followed log. If `is_rotated` is true, the log's path now names
+/// another file. Otherwise, the log has been truncated.
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -221,21 +221,22 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
 }
 
 /// Calls Python to read or write, in a thread that might not hold the interpreter. Every exception
-/// becomes an error of kind `Other`, even an `InterruptedError`: with the kind `Interrupted`, the
-/// read or write would be repeated and the exception lost.
+/// becomes an error of kind `Other`, even an `InterruptedError`. With the kind `Interrupted`, the
+/// read or write would be repeated, and the exception would be lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived. If a handler raises an exception, fails with it.
+/// Runs the handlers of signals that have arrived. If a handler raises an exception, the call fails
+/// with it.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
 
 /// Like [`check_signals`], but for use during a read or write (see [`call_python`]).
 pub(crate) fn check_signals_anywhere() -> io::Result<()> {
-    // After the interpreter has shut down, there are no handlers left to run.
+    // Once the interpreter has shut down, no handlers are left to run.
     Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
 }
 
@@ -255,12 +256,11 @@ pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
 const PAUSE: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// When to check for signals next. Set only in the main thread, by [`note_main_thread`].
+    /// When to check for signals next. It is set only in the main thread, by [`note_main_thread`].
     static NEXT_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Makes a note of this thread if it is the main thread. Only the interpreter knows which thread
-/// that is.
+/// Remembers this thread if it is the main thread. Only the interpreter knows which thread that is.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;

@@ -128,8 +128,8 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
 ///
 /// Args:
 ///     reason: The reason.
-///     region: The region, whose attributes give the details of why it was skipped. Attributes that
-///         don't belong to this reason are ignored.
+///     region: The region. Its attributes contain the details of why it was skipped. Any that don't
+///         belong to this reason are ignored.
 ///
 /// Returns:
 ///     The text.

@@ -13,10 +13,10 @@ use crate::values::options::{compression_of, dialect_of};
 /// An offset is valid in only one log, so a position also keeps checksums of some bytes before the
 /// offset: in the log's first block and in the block before the offset. In a segmented log, it also
 /// keeps a checksum of the end of the previous segment. When reading or following starts at a
-/// position, these checksums are compared with the log. If any of them differ, it is a different
-/// log, and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or
-/// lost its oldest segments in the meantime. A block that contains damage is not compared. A
-/// position at offset 0 matches any log.
+/// position, these checksums are compared with the log. If any of them differ, the log is a
+/// different one, and `LogChangedError` is raised. A log that has since grown, been copied or
+/// renamed, or lost its oldest segments is still the same log. A block that contains damage is not
+/// compared. A position at offset 0 matches any log.
 ///
 /// `str(position)` returns a short string without line breaks, and `Position(text)` restores the
 /// position from it. Positions can be pickled and compared.

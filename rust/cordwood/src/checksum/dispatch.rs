@@ -35,7 +35,7 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
     /// selects one with comparisons, which is faster than a jump through a table.
     static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
-    // Not inlined, so that the usual case is little more than a jump to the kernel.
+    // This isn't inlined, so that the usual case is little more than a jump to the kernel.
     #[cold]
     #[inline(never)]
     fn select_and_run<J: Job>(job: J) -> J::Output {

@@ -1,5 +1,5 @@
-//! The dialects' checksums: CRC-32C and CRC-32. For CRC-32C, there are kernels that use each
-//! architecture's instructions.
+//! The dialects' checksums: CRC-32C and CRC-32. CRC-32C has kernels that use each architecture's
+//! instructions.
 //!
 //! In the kernels, a checksum is a *state*: the register before the final inversion. Everywhere
 //! else, it is the finished value. The tests in this directory compare each kernel with a naive

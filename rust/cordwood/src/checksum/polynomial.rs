@@ -78,12 +78,12 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
 }
 
 /// Returns the two factors that advance 16 bytes over `len` bytes in CRC-32C by carry-less
-/// multiplication: one for the low half of the 16 bytes, then one for the high half.
+/// multiplication. The first is for the low half of the 16 bytes, and the second for the high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
-    // Because the order of x is added to the exponent, there are factors even for an advance over
-    // fewer than 33 bits.
+    // The order of x is added to the exponent, so even an advance over fewer than 33 bits has
+    // factors.
     [
         x_to(CASTAGNOLI, bits + 31) as u64,
         x_to(CASTAGNOLI, bits + CASTAGNOLI_ORDER - 33) as u64,

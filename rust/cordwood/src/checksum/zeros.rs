@@ -1,7 +1,7 @@
 //! Shifts CRCs over zeros by table lookup, which works the same on every machine.
 //!
-//! The CRC of two pieces is the sum of two values: the CRC of the first piece shifted over as many
-//! zeros as the second piece has bytes, and the CRC of the second piece.
+//! To compute the CRC of two pieces, shift the CRC of the first piece over as many zeros as the
+//! second piece has bytes. Then add the CRC of the second piece.
 
 use super::polynomial::{CASTAGNOLI, CASTAGNOLI_ORDER, IEEE, IEEE_ORDER, ONE, multiply, x_to, x_to_bytes};
 use crate::format::BLOCK_LEN;

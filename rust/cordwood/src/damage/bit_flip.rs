@@ -53,8 +53,8 @@ pub struct BitFlip {
 /// [`salvage`](crate::ops::salvage) flips it back on request. See `docs/format/damage.md` for how
 /// often other damage looks like one flipped bit.
 ///
-/// The search runs in time linear in the length of the fragment, or of `bytes` if longer fragments
-/// are tried. A whole block takes at most about 0.03 ms.
+/// The search takes time proportional to the length of the fragment, or of `bytes` if longer
+/// fragments are tried. A whole block takes at most about 0.03 ms.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -66,9 +66,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum covers the wrong bytes, and in 1 in 16,000 cases, flipping
-    // one of their bits happens to explain the damage. A flipped length bit explains other damage
-    // by chance in only 1 in 2^28 cases.
+    // With a wrong length, the checksum covers the wrong bytes, and in 1 out of 16,000 cases,
+    // flipping one of their bits happens to explain the damage. A flipped length bit explains other
+    // damage by chance in only 1 out of 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -264,8 +264,8 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 ///
 /// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
 /// one zero byte for each byte after the bit. The search therefore moves the syndrome back four
-/// bytes at a time until only a single bit is set. The flipped bit is in the last four bytes over
-/// which the syndrome was moved.
+/// bytes at a time until only a single bit is set. The flipped bit is in the four bytes that the
+/// syndrome was last moved over.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {

@@ -14,13 +14,13 @@ named! {
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
         /// Not damage, but padding, engine metadata, or bytes excluded by the options. Zeros
-        /// ([`Reason::ZeroFill`]) may be space that was never written or data that was lost; the
+        /// ([`Reason::ZeroFill`]) may be space that was never written or data that was lost. The
         /// file alone doesn't show which.
         Info = "info",
         /// Incomplete data left at the end of a file by a killed writer. It contains no synced
         /// bytes.
         TornTail = "torn_tail",
-        /// Bytes that can't have been left by a complete write, or an exceeded limit. The policy
+        /// Bytes that can't have been left by a complete write, or that exceed a limit. The policy
         /// ([`OnCorruption`](crate::OnCorruption)) decides how the reader proceeds.
         Corruption = "corruption",
     }
@@ -221,8 +221,8 @@ reasons! {
     /// onward belong to that file.
     GrownSegment = "grown_segment", Corruption,
         "the segment before has bytes after this offset, where the next one starts";
-    /// The unread bytes after the damage at which [`OnCorruption::Stop`](crate::OnCorruption::Stop)
-    /// stopped reading.
+    /// The bytes that were not read because [`OnCorruption::Stop`](crate::OnCorruption::Stop)
+    /// stopped at the damage before them.
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 

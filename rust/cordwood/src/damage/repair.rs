@@ -7,7 +7,7 @@ use super::resync::can_resume;
 use crate::dialect::{Form, LogFormat, Metadata, Role};
 use crate::format::{Header, Kind};
 
-/// What is known about the log that contains a damaged fragment.
+/// Information about the log that contains a damaged fragment.
 #[derive(Clone, Copy)]
 pub(crate) struct Log<'a> {
     pub(crate) format: &'a LogFormat,
@@ -17,7 +17,7 @@ pub(crate) struct Log<'a> {
     pub(crate) may_end: bool,
     /// The form of the log's other fragments, if known.
     pub(crate) form: Option<Form>,
-    /// Whether the log's records are compressed. In a compressed log, a fragment may end anywhere.
+    /// Whether the log's records are compressed. In a compressed log, a fragment can end anywhere.
     pub(crate) is_compressed: bool,
 }
 

@@ -11,8 +11,8 @@ use crate::damage::{BitFlip, Reason, Severity, SkippedRegion};
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The flipped bit that explains the region. Only set if a flipped bit can cause this kind of
-    /// damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
+    /// The flipped bit that explains the region. This is only set if a flipped bit can cause this
+    /// kind of damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
     pub bit_flip: Option<BitFlip>,
 }
 
@@ -90,8 +90,8 @@ impl Findings {
             *len += next_len;
         }
         self.append_zeros(next.last_zeros);
-        // If some of these findings are unlisted, the list is full, and no later finding can be
-        // adjacent to the last one listed.
+        // If some of these findings are unlisted, then the list is full, and no later finding can
+        // be adjacent to the last one listed.
         for finding in next.listed {
             self.list(finding);
         }

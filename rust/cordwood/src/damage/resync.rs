@@ -11,7 +11,8 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, without_zeros};
 ///
 /// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
 /// end of the block. `form` is the form of the log's fragments, if known. `may_scan` is called
-/// before every byte is tried as the start of a fragment. It should return true once per block.
+/// before the search that tries every byte as the start of a fragment. It should return true once
+/// per block.
 #[cold]
 pub(crate) fn resume(
     format: &LogFormat,
@@ -114,7 +115,7 @@ pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) 
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// Which log the fragments after damage belong to. The file may contain what remains of an older
+/// The log that the fragments after damage belong to. The file may contain what remains of an older
 /// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
@@ -219,7 +220,7 @@ fn contains_number(number: u32, bytes: &[u8]) -> bool {
 struct Ends {
     rest_len: usize,
     left: usize,
-    /// Where the zeros at the end start, or the end itself if there are no zeros.
+    /// The start of the zeros at the end, or the end itself if there are no zeros.
     zeros: usize,
 }
 
@@ -258,8 +259,8 @@ mod place {
     /// The position is `VALID`, or it is the start of a torn write or of a damaged fragment whose
     /// length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is past the end of the file, where an interrupted write may have been intended
-    /// to end.
+    /// The position is past the end of the file, where an interrupted write may have been meant to
+    /// end.
     pub(super) const TORN: u8 = 4;
 }
 
@@ -362,7 +363,8 @@ mod tests {
         [&header.encode(), payload].concat()
     }
 
-    /// Returns where reading resumes in a file made of these parts, the first of which is damaged.
+    /// Returns where reading resumes in a file that consists of these parts. The first part is
+    /// damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
         resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, || true)
     }

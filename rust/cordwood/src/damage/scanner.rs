@@ -38,8 +38,8 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Like [`valid`](Self::valid), but only returns fragments of records, which belong to another
-    /// log if `is_stale` is true, or else to this one.
+    /// Like [`valid`](Self::valid), but only returns fragments of records. They belong to another
+    /// log if `is_stale` is true, and otherwise to this one.
     #[inline]
     pub(crate) fn fragment(&self, format: &LogFormat, at: usize, is_stale: bool) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;

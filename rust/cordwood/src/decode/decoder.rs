@@ -24,7 +24,7 @@ use crate::wal_metadata::LogInfo;
 /// to [`ReadOptions::with_format`]. It never returns an error, and returns damage as
 /// [`Step::Skipped`], even under [`OnCorruption::Fail`].
 ///
-/// A window may have any length, but some events can't be returned until it contains the rest of
+/// A window can have any length, but some events can't be returned until it contains the rest of
 /// the block. Windows of 256 KiB work well. The decoder holds the bytes of one fragmented record
 /// and, for a compressed log, one decompressed record as well. Each is at most
 /// [`ReadOptions::record_len_max`] bytes long.
@@ -59,7 +59,7 @@ pub struct Decoder {
     pub(super) opened: Opened,
     /// The space that the last container or compressed record takes up in the file.
     pub(super) stored: Stored,
-    /// The form of the last header in the last record. Not updated for records in a run.
+    /// The form of the last header in the last record. It isn't updated for records in a run.
     pub(super) record_form: Form,
     pub(super) retry: Retry,
     pub(super) salvaged: Salvaged,
@@ -166,8 +166,8 @@ impl Decoder {
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let start = Grid::new(format.dialect, options.origin).block_start(options.start);
-        // The limit for compressed frames and containers stays: it limits decompression even if the
-        // caller doesn't use the data.
+        // The limit for compressed frames and containers is kept, because it limits decompression
+        // even if the caller doesn't use the data.
         let frame_len_max = options.record_len_max;
         let record_len_max = match options.takes_any_len {
             true => u64::MAX,
@@ -267,7 +267,7 @@ impl Decoder {
         self.is_inside = false;
         self.retry = Retry::default();
         self.salvaged = Salvaged::default();
-        // What is known about the log's fragments stays.
+        // Everything known about the log's fragments is kept.
         self.recycled.ambiguity = None;
         self.recycled.log_end = None;
         self.ending = Ending::default();
@@ -341,9 +341,9 @@ impl Decoder {
     }
 
     /// Makes the decoder leave a multi-fragment record in the window if all its fragments are
-    /// there. Intended for callers that copy each record elsewhere. [`pieces`](Self::pieces)
-    /// returns the bytes of a record left there, but [`data`](Self::data) only does so after a call
-    /// to [`join`](Self::join).
+    /// there. This is for callers that copy each record elsewhere. [`pieces`](Self::pieces) returns
+    /// the bytes of a record left there, but [`data`](Self::data) only does so after a call to
+    /// [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();
@@ -407,7 +407,8 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Returns true if the decoder is reading or expects the rest of a record refused as too large.
+    /// Returns true if a record was refused as too large and the decoder is reading or expects the
+    /// rest of it.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }

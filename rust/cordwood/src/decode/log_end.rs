@@ -218,9 +218,9 @@ impl Decoder {
         true
     }
 
-    /// If the policy is `salvage`, and `bytes` starts with a stale fragment that is followed in the
-    /// same block by a fragment of this log, returns the offset where the stale fragment ends. In
-    /// this case, only that fragment is lost.
+    /// If the policy is `salvage`, `bytes` starts with a stale fragment, and a fragment of this log
+    /// follows in the same block, returns the offset where the stale fragment ends. In this case,
+    /// only that fragment is lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -266,7 +266,7 @@ impl Decoder {
     }
 
     /// If it is unclear whether `found` is damage, returns the region to report if it proves to be
-    /// damage, which extends to the end of `bytes`, and the evidence in the rest of the block.
+    /// damage, and the evidence in the rest of the block. The region extends to the end of `bytes`.
     /// Returns `None` if there is no ambiguity.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(SkippedRegion, Evidence)> {
         let (reason, leveldb_len) = match found {
@@ -359,10 +359,9 @@ impl Decoder {
     }
 }
 
-/// Checks whether `bytes` has room for a fragment that carries a log number and contains data. It
-/// is a whole block, or only the part of a block before the end of the file. If not, the bytes may
-/// be left
-/// over from an older log, because Pebble's end trailer is as long as a header.
+/// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
+/// `bytes` is a whole block, or the part of a block before the end of the file. If it has no room,
+/// it may be left over from an older log, because Pebble's end trailer is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

@@ -211,7 +211,7 @@ impl Decoder {
 
     /// Corrects `found`, which was determined without the preceding bytes.
     ///
-    /// Zeros at the end of the file that are too few to make up a header are normally padding. If
+    /// If the zeros at the end of the file are too few for a header, they are normally padding. If
     /// they follow a FIRST or MIDDLE fragment in the same block, however, they are the torn
     /// remainder of that record. A fragment in the previous block is ignored, so that a range
     /// starting with this block reports the same region.
@@ -458,9 +458,9 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// Returns the reason a log with this mark can't be read, if there is one. `bytes` starts with
-    /// the mark, whose payload is `payload`. A mark after damage is ignored, because it may be part
-    /// of another record's payload.
+    /// If a log with this mark can't be read, returns the reason. `bytes` starts with the mark,
+    /// whose payload is `payload`. A mark after damage is ignored, because it may be part of
+    /// another record's payload.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
         let mark = Mark::decode(payload).filter(|_| self.is_evidence(bytes))?;
@@ -470,9 +470,9 @@ impl Decoder {
     /// Applies the metadata record at the start of `bytes`. The record starts at the offset
     /// `start`. Returns whether the record has the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // Metadata after damage, or with a wrong checksum that was not verified, must not change
-        // how the following blocks are read. A log's compression is stored in the first fragment of
-        // the file, where a reader of a later range looks for it.
+        // Metadata must not change how the following blocks are read if it comes after damage, or
+        // if its checksum is wrong and was not verified. A log's compression is stored in the first
+        // fragment of the file, where a reader of a later range looks for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {
@@ -566,7 +566,7 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region`, unless it starts before the range, in which case it comes from a container
+    /// Reports `region` unless it starts before the range. Such a region comes from a container
     /// that belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))

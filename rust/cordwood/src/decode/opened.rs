@@ -27,7 +27,7 @@ pub(super) struct Opened {
     /// The index after the last record in the range.
     limit: usize,
     /// The index of the first record that is returned instead of skipped. In statistics, this
-    /// record takes up the whole container's space. `None` if the container starts before the
+    /// record accounts for all of the container's space. `None` if the container starts before the
     /// range.
     counted: Option<usize>,
     is_salvaged: bool,
@@ -55,7 +55,7 @@ thread_local! {
     pub(crate) static OPENED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The records of an opened container that have not been returned yet, for a caller that copies
+/// The records in an opened container that haven't been returned yet. Used by a caller that copies
 /// many records at once.
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
@@ -261,8 +261,8 @@ impl Decoder {
         &held[start + place.start..start + place.end]
     }
 
-    /// Returns the space a record takes up in the file. In a container, the first record returned
-    /// takes up the whole container's space, and the others take up none.
+    /// Returns the space a record takes up in the file. The first record returned from a container
+    /// accounts for all of the container's space, and the others for none.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -271,8 +271,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the next event in the opened container, if any: a record, which is not taken, or a
-    /// region in place of a record that is too long.
+    /// Returns the opened container's next event, if any. This is a record, which is not taken, or
+    /// a region if the record is too long.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
@@ -391,8 +391,8 @@ impl Decoder {
         self.refuse(refused)
     }
 
-    /// Returns the offset at which to start reading to find the event at `offset`, where a record
-    /// must start or end. If the record may be in a container, this is the start of the block.
+    /// Returns where to start reading to find the event at `offset`. A record must start or end at
+    /// `offset`. If the record may be in a container, this is the start of the block.
     pub(crate) fn start_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {

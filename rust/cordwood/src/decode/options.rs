@@ -54,9 +54,9 @@ options! {
         /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limits how much
         /// memory a reader uses. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
-        /// In a compressed log, the total length of the records is also limited, to 256 MiB plus
-        /// 200 times the number of bytes read since the reader started or last sought. A record
-        /// that would exceed this total causes
+        /// In a compressed log, the total length of the records is also limited: to 256 MiB plus
+        /// 200 times the number of bytes read since the reader was created, or since its last seek.
+        /// A record that would exceed this total causes
         /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container in a
         /// packed log that decompresses to more than 256 MiB. If this option is set above its
         /// default, its value replaces the 256 MiB in both limits.
@@ -110,7 +110,8 @@ impl ReadOptions {
     /// ```
     #[must_use]
     pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
-        // A bound greater than the largest possible offset excludes either all events or none.
+        // A start past the largest possible offset excludes all events, and an end past it excludes
+        // none.
         self.start = match range.start_bound() {
             Bound::Included(&start) => start,
             Bound::Excluded(&before) => before.saturating_add(1),
@@ -136,8 +137,8 @@ impl ReadOptions {
     /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only
     /// the dialect is given, the log number and the compression. If so, its source must start at
     /// the first byte of the file, even if only a range is read.
-    // Hidden because only the Python binding uses this function outside this crate, to open sources
-    // the way `Reader::open_with` opens files.
+    // Hidden, because only the Python binding uses this function outside this crate. With it, the
+    // binding opens sources the way `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()

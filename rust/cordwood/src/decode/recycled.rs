@@ -5,14 +5,14 @@ use std::ops::Range;
 use crate::damage::SkippedRegion;
 use crate::dialect::Form;
 
-/// What is known about the end of a log whose file may contain what remains of an older log.
+/// What is known about the end of a log whose file may contain remnants of an older log.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
     /// The header form of the last fragment of this log.
     pub(super) form: Option<Form>,
     /// Whether any fragment from this log has been found, including salvaged fragments.
     pub(super) has_own: bool,
-    /// Damage after which it is not yet known whether the log continues.
+    /// Apparent damage, if it is not yet known whether the log continues after it.
     pub(super) ambiguity: Option<Ambiguity>,
     /// Whether damage was reported immediately even though an older log may follow it. This happens
     /// if the damage is before the range, or if the log is still being written. In that case, only
@@ -26,7 +26,7 @@ pub(super) struct Recycled {
     pub(super) log_end: Option<u64>,
 }
 
-/// Apparent damage in a log whose file may contain what remains of an older log. If valid fragments
+/// Apparent damage in a log whose file may contain remnants of an older log. If valid fragments
 /// from this log follow, the damage is real. If only fragments from another log follow, this log
 /// ended before the apparent damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ pub(super) struct Repairs {
     /// Whether the decoder repairs fragments.
     pub(super) is_on: bool,
     /// The findings about the fragments repaired since the last call to `take_repairs`, except for
-    /// the last one.
+    /// the last finding.
     findings: Findings,
     /// The finding about the last repaired fragment, until it is added to `findings`.
     last: Option<Finding>,

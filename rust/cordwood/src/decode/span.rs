@@ -3,9 +3,9 @@
 /// The position of a record in the file. [`Decoder::data`](super::Decoder::data) returns the bytes
 /// of the record.
 ///
-/// In a container, a record's span is a single byte of the container, except that the last record's
-/// span extends to the container's end. Such a span only identifies the record; it doesn't show
-/// where the record is stored.
+/// If a record is in a container, its span is a single byte of the container. The last record's
+/// span is the exception: it extends to the container's end. Such a span identifies the record, but
+/// doesn't show where the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {

@@ -72,7 +72,7 @@ impl fmt::Display for End {
 pub enum Step {
     /// A record.
     Record(RecordSpan),
-    /// Bytes not returned as a record, and the reason.
+    /// Bytes that were not returned as a record, and the reason.
     Skipped(SkippedRegion),
     /// The decoder needs more bytes. Call [`Decoder::step`](super::Decoder::step) again with a
     /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) onward and

@@ -319,9 +319,9 @@ fn the_span_points_into_the_window_or_the_joined_buffer() {
     }
 }
 
-/// Reads the same files in windows of random lengths, none of which are kept. A record's pieces
-/// must have the same bytes as the joined record, even if part of it is in an earlier window, or if
-/// it is joined only after it has been found.
+/// Reads the same files in windows of random lengths, and keeps none of the windows. A record's
+/// pieces must have the same bytes as the joined record, even if part of it is in an earlier
+/// window, or if it is joined only after it has been found.
 #[test]
 fn the_pieces_of_a_record_add_up_to_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
@@ -353,8 +353,8 @@ fn the_pieces_of_a_record_add_up_to_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek, facts that the start of the log would reveal come only from the
-                // options.
+                // As after a seek, anything that the start of the log would reveal must come from
+                // the options.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

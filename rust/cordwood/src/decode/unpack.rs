@@ -1,6 +1,6 @@
-//! The decoding stage after assembly, which turns the contents of a record's fragments into the
-//! record as it was originally written. It decompresses compressed containers and the records in
-//! compressed logs, and returns any other record unchanged.
+//! The decoding stage after assembly, which restores the original record from the contents of its
+//! fragments. It decompresses compressed containers and the records in compressed logs, and returns
+//! any other record unchanged.
 //!
 //! Source: RocksDB `db/log_reader.cc`, `util/compression.h`.
 
@@ -28,7 +28,7 @@ const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
 /// Decompresses records and containers, and holds the data of the last one.
 pub(super) struct Unpacker {
-    /// The state of zstd, about 100 KiB. It is created only for the first frame, because creating
+    /// The state of zstd, about 100 KiB. It isn't created until the first frame, because creating
     /// it takes as long as decompressing a short frame.
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,

@@ -69,8 +69,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
 /// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
-/// there, the first fragment may settle it, because it may be too long for the first block in
-/// `first`, which is shorter than the one in `second`.
+/// there, the first fragment may settle it. It may be too long for the first block in `first`,
+/// which is shorter than the one in `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let start = first.dialect.prefix().len();
     let (end, second_end) = (first.first_block_len(), second.first_block_len());
@@ -91,8 +91,8 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
-    // Checks whether a valid fragment in the first block extends past the end that the block would
-    // have in `first`.
+    // Checks whether a valid fragment in the first block extends past where that block would end in
+    // `first`.
     let crosses = || {
         let mut at = start;
         while at < end {

@@ -41,7 +41,7 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
 
 /// Checks that this release can read a log that has this format and starts with `head`, at the
 /// offset `origin`. The first fragment of a packed or compressed log names the codec, and a release
-/// that doesn't know it can't read any range of the log.
+/// that doesn't know this codec can't read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8], origin: u64) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
@@ -142,8 +142,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// Returns the dialects in which this header can come first in a file, with the form and length of
-/// the fragment in each. `left` is the number of bytes left in the header's block.
+/// Returns the dialects in which this header can come first in a file, and the fragment's form and
+/// length in each of them. `left` is the number of bytes left in the header's block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -170,7 +170,7 @@ pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
             let is_whole = of_fragment(head, |dialect| dialect.valid(head, true)).is_some();
             !is_whole && first_fragments(header, left).any(|(.., end)| end > written_len)
         }
-        // No complete header follows the metadata, if any.
+        // The metadata, if any, is not followed by a complete header.
         _ => metadata_len > 0,
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> 
     }
 }
 
-/// Returns the format of a compressed RocksDB log with the log number of `format`.
+/// Returns the format of a compressed RocksDB log that has the same log number as `format`.
 pub(super) fn compressed(format: LogFormat) -> LogFormat {
     LogFormat {
         dialect: Dialect::ROCKSDB,
@@ -80,8 +80,8 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     starts_with_frames(format, head, is_all)
 }
 
-/// Checks whether the records found from the block starts in `head` are zstd frames. A single
-/// record that is not a frame is enough to decide. Without one, all records are needed.
+/// Checks whether the records in `head` that can be found from a block start are zstd frames. A
+/// single record that is not a frame is enough to decide. Otherwise, all records are needed.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {

@@ -111,8 +111,8 @@ fn has_wrong_type(head: &[u8]) -> bool {
 
 /// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show
 /// that it is a log. If the file ends with a table's footer, the result is that table's format.
-/// Otherwise, it is `weak`, unless a later block starts with a valid fragment, as every block in a
-/// log does unless its start is damaged.
+/// Otherwise, it is `weak`, unless a later block starts with a valid fragment. In a log, every
+/// block with an undamaged start does.
 ///
 /// `read_at` reads bytes at an offset in the file. If it doesn't read any, the file may be a log.
 pub(crate) fn of_rest(

@@ -24,8 +24,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Creates the grid of a file in this dialect whose first byte is at offset `origin`, which is
-    /// 0 unless the file is a segment.
+    /// Creates the grid of a file in this dialect. The file's first byte is at offset `origin`,
+    /// which is 0 unless the file is a segment.
     #[inline]
     pub const fn new(dialect: Dialect, origin: u64) -> Self {
         Grid { dialect, origin }
@@ -38,8 +38,8 @@ impl Grid {
         if start < self.origin { self.origin } else { start }
     }
 
-    /// Returns the index of the block containing `offset`, counted from 0. The first block includes
-    /// any bytes before it.
+    /// Returns the index of the block containing `offset`, counted from 0. Any bytes before the
+    /// first block count as part of it.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
         offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
     }

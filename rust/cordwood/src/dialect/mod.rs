@@ -4,8 +4,8 @@
 //! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the header
 //! length, the checksum, and how a file starts and ends.
 //!
-//! Each dialect is a constant in its engine's source file and is listed in [`Dialect::ALL`], from
-//! which names, detection and the choices on the command line are derived.
+//! Each dialect is a constant in its engine's source file and is listed in [`Dialect::ALL`]. Names,
+//! detection and the choices on the command line are derived from this list.
 
 mod grid;
 mod leveldb;
@@ -91,10 +91,10 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// The dialects that fragments identify, in the order in which they are tried on a fragment
-    /// from an unknown log. Every other dialect uses the same fragments as one of these and can
-    /// only be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB` and `PEBBLE`,
-    /// because either engine may have written a fragment of a recyclable type.
+    /// The dialects that can be identified by their fragments, in the order in which they are tried
+    /// on a fragment from an unknown log. Every other dialect uses the same fragments as one of
+    /// these and can only be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB`
+    /// and `PEBBLE`, because either engine may have written a fragment of a recyclable type.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -139,8 +139,8 @@ impl Dialect {
     }
 
     /// Checks whether fragments may carry their log's number, which distinguishes them from stale
-    /// fragments. Where a log with a number ends depends on all earlier bytes, so logs with numbers
-    /// are not read in parallel.
+    /// fragments. The end of a log with a number depends on all earlier bytes, so such logs are not
+    /// read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
     }
@@ -275,7 +275,7 @@ impl Dialect {
         form.has_log_number().then(number).flatten()
     }
 
-    /// Returns the offset up to which the file had been synced, as stated by the fragment of this
+    /// Returns the offset that says how far the file had been synced, from the fragment of this
     /// form at the start of `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
@@ -346,16 +346,16 @@ impl std::fmt::Debug for Dialect {
 /// Pebble `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
-/// The form of a fragment: which bytes follow the first seven bytes of its header.
+/// The form of a fragment, which determines what follows the first seven bytes of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Only the payload follows, holding record data.
+    /// Only the payload follows. It holds record data.
     Plain,
     /// The log number follows.
     Recyclable,
-    /// The log number follows, then the offset up to which the file had been synced.
+    /// The log number follows, then an offset that says how far the file had been synced.
     Synced,
-    /// Only the payload follows, holding a container of records.
+    /// Only the payload follows. It holds a container of records.
     Packed,
 }
 
@@ -487,7 +487,7 @@ pub(crate) struct Valid {
 }
 
 impl Valid {
-    /// Returns the payload of this fragment, which starts at the start of `bytes`.
+    /// Returns the payload of this fragment. The fragment starts at the start of `bytes`.
     #[inline]
     pub(crate) fn payload(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.form.header_len()..self.end]

@@ -24,10 +24,10 @@ pub(super) static RECYCLABLE: Spec = Spec {
 
 impl Dialect {
     /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, and the end-of-log trailer.
-    /// Types 9 to 12 contain the offset up to which the file had been synced.
+    /// Types 9 to 12 contain an offset that says how far the file had been synced.
     pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
-    /// What RocksDB and Pebble have in common, for a log that either engine could have written:
-    /// types 1 to 8, and Pebble's trailer.
+    /// The dialect of a log that either RocksDB or Pebble could have written: types 1 to 8, and
+    /// Pebble's trailer.
     pub const RECYCLABLE: Dialect = Dialect(&RECYCLABLE);
 }

@@ -23,11 +23,11 @@ static WANDB_OLD: Spec = Spec {
 };
 
 impl Dialect {
-    /// A Weights & Biases run file (`.wandb`): a file header, types 1 to 4, and the CRC-32 of zip
-    /// and PNG, unmasked.
+    /// A Weights & Biases run file (`.wandb`): a file header, types 1 to 4, and the CRC-32 that zip
+    /// and PNG use, unmasked.
     pub const WANDB: Dialect = Dialect(&WANDB);
 
-    /// A run file of wandb-core before 0.17.6: like [`WANDB`](Self::WANDB), but the first block
-    /// starts after the file header.
+    /// A run file from wandb-core before 0.17.6. It is like [`WANDB`](Self::WANDB), but the first
+    /// block starts after the file header.
     pub const WANDB_OLD: Dialect = Dialect(&WANDB_OLD);
 }

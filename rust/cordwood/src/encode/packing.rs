@@ -63,7 +63,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Returns the total number of bytes in the lengths, the data, and the data of one more record.
+    /// Returns the total size of the lengths, the data and one more record's data, in bytes.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
@@ -354,7 +354,7 @@ impl Packing {
 }
 
 impl Encoder {
-    /// Adds a record to the open container if there is one that is certain to stay open. Returns
+    /// Adds a record to the open container, if there is one and it is certain to stay open. Returns
     /// the record's offset if the record was added.
     // Inlined, because it does little work for most records in a packed log.
     #[inline(always)]
@@ -364,8 +364,8 @@ impl Encoder {
         if packing.filled.len_with(record) >= packing.limit {
             return None;
         }
-        // A short record is added without a function call, which would have to save registers
-        // first.
+        // A short record is added without a function call, because a call would have to save
+        // registers first.
         if SHORT.contains(&record.len()) {
             packing.filled.add(record, &mut packing.bytes);
         } else {

@@ -18,7 +18,8 @@ pub(super) fn before_call() {
 /// Runs `work`. Calls `before` before each read of a file and, on Unix, before each check of a
 /// name, so that a test can change the files between any two calls of this thread.
 pub(crate) fn with_calls<T>(before: impl FnMut() + 'static, work: impl FnOnce() -> T) -> T {
-    /// Removes the function, even if `work` panics: the next test may run in the same thread.
+    /// Removes the function, even if `work` panics, because the next test may run in the same
+    /// thread.
     struct Removed;
     impl Drop for Removed {
         fn drop(&mut self) {

@@ -27,7 +27,7 @@ pub struct Fragment {
     pub computed_crc: Option<u32>,
     /// The log number, if headers of this type have one.
     pub log_number: Option<u32>,
-    /// The offset up to which the file had been synced, if headers of this type have one.
+    /// An offset that says how far the file had been synced, if headers of this type have one.
     pub synced_offset: Option<u64>,
     /// Why the bytes were not returned: the reason of the skipped region containing them. `None` if
     /// they are part of a record or a trailer.

@@ -15,7 +15,7 @@ use crate::segments::{name_of, offset_of};
 /// [published](Self::publish).
 pub(super) struct NewLog<'a> {
     destination: &'a Path,
-    /// Whether the source is a segmented log, whose copy is also a directory, containing one
+    /// Whether the source is a segmented log. If so, its copy is also a directory, and contains one
     /// segment.
     has_segments: bool,
     // This field comes before `temporary`, so that the file is closed before its name is removed.
@@ -24,9 +24,9 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks, before the source is read, that a new log can have the name `destination`: it must
-    /// not be the name of a segment, and no file with that name may exist.
-    /// [`publish`](Self::publish) checks the latter again.
+    /// Checks that a new log can have the name `destination`, before the source is read. It must
+    /// not be the name of a segment or of an existing file. [`publish`](Self::publish) checks again
+    /// that no file has this name.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         if destination.file_name().and_then(offset_of).is_some() {
             let text = "a log with this name would be read as a segment, but offsets change in a copy";

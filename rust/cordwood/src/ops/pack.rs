@@ -55,15 +55,15 @@ impl PackOptions {
 /// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
 /// left out.
 ///
-/// As a check, the whole new log is read once, in ranges, before it gets its final name.
+/// Before it gets its final name, the whole new log is read once, in ranges, to check it.
 ///
 /// This function can also convert a packed log back. A copy in the original log's dialect contains
 /// the same records, and is byte-for-byte identical to the original if the original contained only
 /// complete records.
 ///
-/// A log is refused if it couldn't be restored from the copy. This is the case if it has a log
-/// number, compresses each record, contains engine metadata, or is in
-/// [`WANDB_OLD`](Dialect::WANDB_OLD) or a version of [`SWANLAB`](Dialect::SWANLAB) other than 2.
+/// Refuses a log that couldn't be restored from its copy: one that has a log number, compresses
+/// each record, contains engine metadata, or is in [`WANDB_OLD`](Dialect::WANDB_OLD) or a version
+/// of [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
 /// `source` should be a closed log, because records appended during the call may be missing from
 /// the copy. `source` is not changed, and `destination` must not exist. As with
@@ -113,7 +113,7 @@ pub fn pack_file(
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// Like [`pack_file`], but for any source of a log.
+/// Like [`pack_file`], but reads the log from any source.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ops};
@@ -135,7 +135,7 @@ pub fn pack<S: Source>(source: S, destination: impl AsRef<Path>, options: &PackO
     copy(&mut reader, destination.as_ref(), options)
 }
 
-/// The dialects that a log can be copied from and to.
+/// Logs can be copied between these dialects.
 const DIALECTS: [Dialect; 4] = [Dialect::PACKED, Dialect::LEVELDB, Dialect::WANDB, Dialect::SWANLAB];
 
 fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOptions) -> Result<Report, Error> {
@@ -148,7 +148,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // The most recent zeros, if no record has followed them yet.
+    // The last zeros read so far, if no record has followed them yet.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {

@@ -1,5 +1,5 @@
-//! Reads one file in several threads, each of which reads one range of it, and joins the results in
-//! the order of the ranges.
+//! Reads one file with several threads, one range each, and joins the results in the order of the
+//! ranges.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -37,9 +37,9 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     (0..parts.count.max(1)).map(|part| parts.options(part)).collect()
 }
 
-/// Returns the file offset of the first block in the range of `options`, and the number of bytes
-/// from there that may be read in parts. The number is 0 if the meaning of a part depends on the
-/// parts before it.
+/// Returns the file offset of the first block in the range of `options`, and how many bytes from
+/// there can be read in parts. This number is 0 if the meaning of a part depends on the parts
+/// before it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
     // In a segment, a part does not always start at a block boundary.
@@ -69,7 +69,7 @@ impl Parts {
     /// about 2% of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
-    /// Returns parts for this many threads, with lengths in the range `lens`, both ends of which
+    /// Returns parts for this many threads. Their lengths are in the range `lens`, whose bounds
     /// must be multiples of the block length. Each thread gets several parts, so that all threads
     /// finish at about the same time. `options` must name the dialect.
     pub fn for_threads(
@@ -100,14 +100,14 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one. They aren't on a single processor or
-    /// if there are only a few parts.
+    /// Returns whether this many threads are faster than one. They aren't if there is only one
+    /// processor or only a few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
     }
 
-    /// Returns the options with the range set to that of a part. Bytes appended to the file in the
+    /// Returns the options for reading the range of one part. Bytes appended to the file in the
     /// meantime belong to the last part.
     pub fn options(&self, part: u64) -> ReadOptions {
         let mut options = self.options.clone();
@@ -123,7 +123,7 @@ impl Parts {
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
 /// All readers read the same file. If there are no parts or fewer than two readers, runs `whole` on
-/// the first reader instead, or returns the default if there is none.
+/// the first reader instead, or returns the default if there are no readers.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send + Default>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -171,7 +171,7 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     // If the dialect cannot be detected, naming one in the options would wrongly imply that it is
     // known.
     let format = whole.detect()?;
-    // The threads read the same file. The parts of a segmented log do not start at block
+    // All threads read the same file, and the parts of a segmented log do not start at block
     // boundaries.
     let Some(format) = format.filter(|_| !whole.get_ref().is_segmented()) else {
         return work(&mut whole);
@@ -185,12 +185,12 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     work(&mut whole)
 }
 
-/// Returns how reading ended for the union of two consecutive ranges. Each range comes with its
-/// number of records and its skipped regions.
+/// Returns how reading ended for two consecutive ranges taken together. Each range is given with
+/// its number of records and its skipped regions.
 ///
-/// If no event starts in the next range, the reader of the previous range has read past the next
-/// one, and the end of the previous range is used. That end is also used if it is a torn tail and
-/// the next range contains only more of that tail.
+/// If no event starts in the next range, the reader of the previous range has already read past it,
+/// so the end of the previous range is used. That end is also used if it is a torn tail and the
+/// next range contains only more of that tail.
 pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),
     (next_count, next_skipped, next_end): (u64, &Findings, End),

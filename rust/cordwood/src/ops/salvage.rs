@@ -122,7 +122,7 @@ pub fn salvage_file(
     write_records(&mut Reader::open_with(source, options.reading())?, destination.as_ref())
 }
 
-/// Like [`salvage_file`], but for any source of a log.
+/// Like [`salvage_file`], but reads the log from any source.
 ///
 /// ```
 /// use cordwood_log::ops;
@@ -146,7 +146,8 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
     write_records(&mut reader, destination.as_ref())
 }
 
-/// Like [`salvage`], but for any destination, such as a buffer or a socket. Names are not checked.
+/// Like [`salvage`], but writes to any destination, such as a buffer or a socket. Names are not
+/// checked.
 ///
 /// ```
 /// use cordwood_log::ops;

@@ -30,10 +30,10 @@ pub struct Stat {
     pub salvaged_count: u64,
     /// The number of data bytes in the records.
     pub payload_len: u64,
-    /// The number of payload bytes in all of the records' fragments, which differs from
-    /// `payload_len` only in a compressed or packed log.
+    /// The total payload size of the records' fragments, in bytes. It differs from `payload_len`
+    /// only in a compressed or packed log.
     pub stored_len: u64,
-    /// The number of header bytes in all of the records' fragments.
+    /// The total header size of the records' fragments, in bytes.
     pub header_len: u64,
     /// The length of the shortest record in bytes, or `None` if there are no records.
     pub record_len_min: Option<u64>,
@@ -47,32 +47,32 @@ pub struct Stat {
     pub middle_count: u64,
     /// The number of LAST fragments in the records.
     pub last_count: u64,
-    /// In a packed log, the number of containers from which a record was returned, each counted in
-    /// the range where it starts.
+    /// In a packed log, the number of containers with at least one returned record. Each is counted
+    /// in the range where it starts.
     pub container_count: u64,
-    /// The number of payload bytes in these containers' fragments.
+    /// The total payload size of these containers' fragments, in bytes.
     pub container_len: u64,
     /// The number of records in containers.
     pub packed_count: u64,
     /// The number of data bytes in these records.
     pub packed_len: u64,
-    /// The number of trailer bytes. A trailer is the end of a block with no room for another
-    /// header.
+    /// The number of trailer bytes. A trailer is the rest of a block, if it is too short for
+    /// another header.
     pub trailer_len: u64,
     /// The number of bytes that were not returned, for any reason. [`verify`](super::verify) lists
     /// the reasons.
     pub skipped_len: u64,
     /// The number of skipped bytes in regions of [`Severity::Corruption`].
     pub damaged_len: u64,
-    /// The length of the file or, for a log in [`segments`](crate::segments), the offset of its
-    /// end. `None` if it is not known, for example for a stream that was not read to the end.
+    /// The length of the file. For a log in [`segments`](crate::segments), this is the offset of
+    /// its end. `None` if it isn't known, for example for a stream that was not read to the end.
     pub file_len: Option<u64>,
     /// How reading ended.
     pub end: End,
-    /// The number of the log that the whole file belongs to, if that is another log. See
+    /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
-    /// The regions that were not returned, counted but not listed.
+    /// The regions that were not returned. They are counted but not listed.
     skipped: Findings,
     /// The number of zero bytes that are not followed by a record.
     last_zeros_len: u64,

@@ -33,9 +33,9 @@ pub struct Report {
     pub repaired_count: u64,
     /// The number of data bytes in the records, without headers and trailers.
     pub payload_len: u64,
-    /// The length of the whole file, including the bytes outside the range, or, for a log in
-    /// [`segments`](crate::segments), the offset of its end. `None` if it is not known, for example
-    /// for a stream that was not read to the end.
+    /// The length of the whole file, including the bytes outside the range. For a log in
+    /// [`segments`](crate::segments), this is the offset of its end. `None` if it isn't known, for
+    /// example for a stream that was not read to the end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
@@ -45,7 +45,7 @@ pub struct Report {
     pub repaired: Findings,
     /// How reading ended.
     pub end: End,
-    /// The number of the log that the whole file belongs to, if that is another log. See
+    /// If the whole file belongs to another log, the number of that log. See
     /// [`LogInfo::other_log_number`](crate::read::LogInfo::other_log_number).
     pub other_log_number: Option<u32>,
     /// The properties that [`salvage`](super::salvage) could not keep in the new log. Empty after
@@ -92,16 +92,16 @@ impl Report {
 named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// The offset up to which the file had been synced, which some Pebble records contain.
-        /// These records are written without this offset, with types 5 to 8 instead of 9 to 12.
+        /// The offset in some Pebble records that says how far the file had been synced. These
+        /// records are written without it, with types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place that no engine uses.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with timestamp lengths that either has damage explained by one flipped
-        /// bit or was found only after damage in the same block. Without it, RocksDB treats the
-        /// keys that follow as keys without timestamps.
+        /// A RocksDB record with timestamp lengths, if one flipped bit explains its damage or if it
+        /// was found only after damage in the same block. Without it, RocksDB treats the keys that
+        /// follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log, lost for the same reasons as a record
         /// with timestamp lengths.
@@ -113,8 +113,8 @@ shows_name!(NotKept);
 
 /// Reads a log to the end and reports the findings.
 ///
-/// Records are not held in memory, no matter how long they are, except those in a compressed log,
-/// which are held one at a time.
+/// Records are not held in memory, no matter how long they are. Only a compressed log's records are
+/// held, one at a time.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// acts like [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report covers
@@ -149,7 +149,7 @@ pub fn verify<S: Source>(source: S, options: &ReadOptions) -> Result<Report, Err
 
 /// Like [`verify`], but starts at the position of `reader`. After an
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) within a record, reading resumes at the start of that
-/// record, which for a stream requires a [`seek`](Reader::seek).
+/// record. For a stream, this requires a [`seek`](Reader::seek).
 pub(crate) fn verify_from<S: Source>(reader: &mut Reader<S>) -> Result<Report, Error> {
     reader.without_failing(|reader| reader.without_data(|reader| report(reader, |_, _| Ok(()))))
 }
@@ -250,10 +250,10 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
-/// options of `reader`. If a log with a number seems damaged, it is read again: another program may
-/// be writing it over an older log, and the first pass may have run past the end of the new log
-/// into bytes of the older one, just before more of the new log was written. A source that cannot
-/// seek is read only once.
+/// options of `reader`. If a log with a number seems damaged, it is read again. Another program may
+/// be writing it over an older log, so the first pass may have run past the end of the new log into
+/// bytes of the older one, just before more of the new log was written. A source that cannot seek
+/// is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // The format at the start of the log. A format found later would apply only to the bytes after
     // it.

@@ -1,5 +1,5 @@
 //! Access to findings that a reader has not returned yet. The caller decides when to take a record,
-//! so a record that the caller can't use yet, for example because memory ran out, is not lost.
+//! so no record is lost if the caller can't use it yet, for example because memory ran out.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ use crate::fragment::RUN_MAX;
 pub enum Found<'a> {
     /// A record.
     Record(FoundRecord<'a>),
-    /// Bytes not returned as a record, and the reason.
+    /// Bytes that were not returned as a record, and the reason.
     Skipped(SkippedRegion),
-    /// An error, to be returned by [`Reader::advance`].
+    /// An error, which [`Reader::advance`] returns.
     Failed(&'a Error),
     /// The end of the log.
     End(End),
@@ -80,8 +80,8 @@ impl<'a> FoundRecord<'a> {
     }
 
     /// Returns the bytes of the record as slices, in order. Most records are a single slice. If a
-    /// record has several fragments, all in memory, there is one slice per fragment, so a caller
-    /// that copies the bytes doesn't have to join the fragments first.
+    /// record has several fragments and all of them are in memory, there is one slice per fragment,
+    /// so a caller that copies the bytes doesn't have to join the fragments first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -168,8 +168,8 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records in a run are handled separately, because most records are in a run, and separate code
-    // lets the compiler know where their bytes are.
+    // Records in a run are handled separately. Most records are in a run, and separate code tells
+    // the compiler where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
         let Some(span) = self.decoder.peek_of_run() else {
@@ -230,7 +230,7 @@ impl<S: Source> Reader<S> {
         self.has_several() || self.last.is_some()
     }
 
-    /// Whether the next record is one of several that the decoder found together.
+    /// Returns whether the next record is one of several that the decoder found together.
     #[inline]
     fn has_several(&self) -> bool {
         self.decoder.peek_of_several().is_some()
@@ -247,15 +247,15 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Moves records to `batch` without reading from the source; moves at least one if a record is
-    /// available. Stops when the batch [is full](RecordBatch::is_full), when it
+    /// Moves records to `batch` without reading from the source. If a record is available, moves at
+    /// least one. Stops when the batch [is full](RecordBatch::is_full), when it
     /// [finds](Self::found) an event other than a record, or when more bytes must be read.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Io`](crate::ErrorKind::Io) with the kind
     /// [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for the next
-    /// record, which is not lost and can still be found.
+    /// record. That record is not lost and can still be found.
     pub fn move_found(&mut self, batch: &mut RecordBatch, target_len: usize) -> Result<(), Error> {
         let keeps_data = self.decoder.keeps_data();
         if keeps_data
@@ -358,7 +358,7 @@ mod tests {
             });
             let [whole, places] = batches;
             assert!(whole.len() > 2000 && places.data().is_empty(), "{}", whole.len());
-            // Not `assert_eq!`, which would print all offsets on failure.
+            // `assert_eq!` would print all offsets on failure.
             assert!(places.offsets() == whole.offsets());
             assert!(places.record_offsets() == whole.record_offsets());
             assert!(places.record_end_offsets() == whole.record_end_offsets());

@@ -72,6 +72,6 @@ impl fmt::Debug for Shown<'_> {
 pub enum Event<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes not returned as a record, and the reason.
+    /// Bytes that were not returned as a record, and the reason.
     Skipped(SkippedRegion),
 }

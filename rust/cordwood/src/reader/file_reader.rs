@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::file;
 
-/// An open file with its own read position, which can't be moved by other users of the same open
-/// file, such as another thread or a forked process.
+/// An open file with its own read position. Other users of the same open file, such as another
+/// thread or a forked process, can't move it.
 ///
 /// A clone reads the same open file from the same position, even if the path now refers to another
 /// file. Pipes and devices don't have a position, so all clones consume the same stream.

@@ -63,8 +63,8 @@ pub struct Reader<S = StreamSource<FileReader>> {
     /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
     end: Option<End>,
-    /// The finding after the records of the decoder's current run, if it hasn't been taken yet: a
-    /// single record, a region, an error or the end.
+    /// The finding that follows the decoder's current run of records, if it hasn't been taken yet:
+    /// a single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
@@ -397,8 +397,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// Returns the step for a region, or an error if the region is damage and the options make
-    /// damage an error.
+    /// Returns the step for a region, or an error if the region is damage and the options treat
+    /// damage as an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.options.on_corruption == OnCorruption::Fail && region.reason.severity() == Severity::Corruption {
@@ -528,7 +528,7 @@ impl<S: Source> Reader<S> {
         Record::new(span, self.data(span))
     }
 
-    /// Takes and returns the next step, reading from the source as needed, so the result is never
+    /// Takes and returns the next step. Reads from the source as needed, so the result is never
     /// [`Step::NeedMore`].
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
@@ -762,8 +762,8 @@ impl<S: Source> Reader<S> {
     }
 
     /// If a single flipped bit explains the damage, returns the original type of the fragment at
-    /// the start of `region`, which must be the last region returned, as for
-    /// [`bit_flip`](Self::bit_flip).
+    /// the start of `region`. As for [`bit_flip`](Self::bit_flip), this must be the last region
+    /// returned.
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;
         let kind = *self.bytes(region).get(KIND_AT)?;

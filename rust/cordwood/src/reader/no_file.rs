@@ -1,4 +1,4 @@
-//! A replacement for open files in builds without the feature `fs`.
+//! A replacement for open files in builds without the `fs` feature.
 
 use std::io;
 use std::path::Path;

@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record that a block trailer or a skipped region separates
-    /// from the next record.
+    /// The index and end offset of each record that has a block trailer or a skipped region between
+    /// it and the next record.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -46,7 +46,7 @@ impl RecordBatch {
         self.record_offsets.len()
     }
 
-    /// Whether the batch contains no records.
+    /// Returns whether the batch contains no records.
     pub fn is_empty(&self) -> bool {
         self.record_offsets.is_empty()
     }
@@ -98,7 +98,7 @@ impl RecordBatch {
         ends
     }
 
-    /// Whether the record with the given index starts after damage in the same block. See
+    /// Returns whether the record with the given index starts after damage in the same block. See
     /// [`RecordSpan::is_salvaged`](crate::codec::RecordSpan::is_salvaged).
     pub fn is_salvaged(&self, index: usize) -> bool {
         self.salvaged.binary_search(&index).is_ok()

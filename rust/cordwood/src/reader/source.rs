@@ -51,8 +51,8 @@ pub trait Source {
     }
 
     /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns how many were
-    /// read. This is less than `buffer` can hold only at the end of the file, and is zero if the
-    /// source supports only sequential reads. The window does not change. A reader uses this to
+    /// read. The number is less than `buffer` can hold only at the end of the file. It is zero if
+    /// the source supports only sequential reads. The window does not change. A reader uses this to
     /// inspect the rest of a long file that does not start like a log.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ pub struct StreamSource<R> {
     before: Option<Box<Opened<R>>>,
 }
 
-/// An open file of a log, and those of its bytes that are in memory.
+/// An open file of a log, and the part of it that is in memory.
 #[derive(Debug)]
 struct Opened<R> {
     read: R,
@@ -298,7 +298,8 @@ impl<R: Read> StreamSource<R> {
         &self.open.read
     }
 
-    /// Returns a mutable reference to the underlying reader, which must not be read or moved.
+    /// Returns a mutable reference to the underlying reader. Don't read from it or change its
+    /// position.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.open.read
     }
@@ -309,7 +310,7 @@ impl<R: Read> StreamSource<R> {
         self.open.read
     }
 
-    /// Whether the log consists of several files.
+    /// Returns whether the log consists of several files.
     pub fn is_segmented(&self) -> bool {
         self.segments.is_some()
     }
@@ -414,7 +415,7 @@ impl<R: Read> StreamSource<R> {
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
     /// Discards the buffered bytes and seeks. The window will start one byte before `offset`. If
-    /// there is no such byte, the file must end before `offset`.
+    /// that byte doesn't exist, the file must end before `offset`.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
         let before = offset.saturating_sub(1).saturating_sub(origin);

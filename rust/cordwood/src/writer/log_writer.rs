@@ -20,8 +20,9 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// Records are buffered and written about 256 KiB at a time. [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written.** Dropping the writer also
-/// tries to write the buffer, but cannot report a failure. It does not write after a failure, or in
-/// a forked child, because the parent writes the same buffer. Dropping never writes a trailer.
+/// tries to write the buffer, but cannot report a failure. It writes nothing after a failure. It
+/// also writes nothing in a forked child, because the parent writes the same buffer. Dropping never
+/// writes a trailer.
 ///
 /// After a failed write, it is unknown how much of the buffer was written, so every later call also
 /// fails.
@@ -141,8 +142,8 @@ impl<W: Sink> Writer<W> {
 
     /// Like [`append`](Self::append), but for a packed log. Most records are only added to the open
     /// container.
-    // Separate and not inlined, so that neither function has to save the registers that only the
-    // other needs.
+    // This is separate and not inlined, so that neither function has to save registers that only
+    // the other needs.
     #[inline(never)]
     fn append_packed(&mut self, record: &[u8]) -> Result<u64, Error> {
         if self.failure.is_none()
@@ -300,7 +301,7 @@ impl<W: Sink> Writer<W> {
         self.sink.as_mut().expect(HAS_SINK)
     }
 
-    /// Returns whether a write or a sync has failed, in which case every further call also fails.
+    /// Returns whether a write or a sync has failed. If so, every further call also fails.
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
@@ -319,7 +320,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the sink's error, in which case the sink is lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error. In that case, the sink is lost.
     pub fn finish(mut self) -> Result<W, Error> {
         self.check()?;
         self.encoder.end(&mut self.buffer);
@@ -339,7 +340,7 @@ impl<W: Sink> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Write`] with the sink's error, in which case the sink is lost.
+    /// Returns [`ErrorKind::Write`] with the sink's error. In that case, the sink is lost.
     pub fn into_inner(mut self) -> Result<W, Error> {
         self.flush()?;
         Ok(self.sink.take().expect(HAS_SINK))

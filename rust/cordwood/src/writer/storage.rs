@@ -103,8 +103,8 @@ impl DiskFile {
     }
 
     /// Checks whether the path still names this file. Another writer may have renamed it before it
-    /// was locked, and created a new file. In that case, records appended here would be in the
-    /// older of the two files, even though they are newer than the records in the other file.
+    /// was locked, and created a new file. Records appended here would then be in the older file,
+    /// even though they are newer than those in the other one.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -126,7 +126,7 @@ impl Drop for DiskFile {
     }
 }
 
-/// Checks whether the result of trying to lock a file allows writing to it.
+/// Checks whether a file can be written to, given the result of trying to lock it.
 fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     match locked {
         Ok(()) => Ok(()),

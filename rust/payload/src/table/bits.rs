@@ -1,5 +1,5 @@
-//! Bits in Arrow's layout, for Booleans and for validity. The number of bits depends on a file, so
-//! there may not be enough memory for them.
+//! Bits in Arrow's layout, for Booleans and for validity. The number of bits depends on the file,
+//! so there may not be enough memory for them.
 
 use std::collections::TryReserveError;
 

@@ -16,7 +16,7 @@ pub struct Builder {
     /// The total number of Parquet columns.
     width: usize,
     cell_count_max: usize,
-    /// Whether the types are given, in which case cells without a column are omitted.
+    /// Whether the types are given. If so, cells without a column are omitted.
     is_given: bool,
     /// The rows since the last batch.
     columns: Columns,

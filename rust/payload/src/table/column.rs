@@ -59,7 +59,7 @@ pub enum Values {
         count: usize,
         /// The number of Parquet columns that the items need.
         width: usize,
-        /// The number of null items that stand for one null list: 0 unless the lists have a fixed
+        /// How many null items stand for one null list. This is 0 unless the lists have a fixed
         /// size.
         null_len: usize,
     },
@@ -72,7 +72,7 @@ pub enum Values {
 pub struct Columns {
     fields: Arc<Fields>,
     pub(super) columns: Vec<Column>,
-    /// Whether the types are given, in which case values without a column are omitted.
+    /// Whether the types are given. If so, values without a column are omitted.
     is_given: bool,
     /// The number of Parquet columns needed by the columns with values.
     pub(super) width: usize,

@@ -13,7 +13,7 @@ impl Given {
             (Fits::Digits(count), View::Int(value)) => digit_count(&value.unsigned_abs().to_string()) <= count,
             (Fits::Digits(count), View::UInt(value)) => digit_count(&value.to_string()) <= count,
             (Fits::Digits(count), View::Huge(digits)) => digit_count(digits) <= count,
-            // These conversions are exact: the numbers have at most 53 bits.
+            // These conversions are exact, because the numbers have at most 53 bits.
             (Fits::Floats(bits), View::Int(value)) => is_float_of(value as f64, bits),
             (Fits::Floats(bits), View::UInt(value)) => is_float_of(value as f64, bits),
             (Fits::Floats(bits), View::Float(value)) => is_float_of(value, bits),

@@ -40,8 +40,8 @@ impl BytesAs {
     }
 }
 
-/// Text being written. Its length depends on a file, so memory may run out, in which case the text
-/// is cut off.
+/// Text being written. Its length depends on the file, so memory may run out. In that case, the
+/// text is cut off.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,

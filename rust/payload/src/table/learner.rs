@@ -170,8 +170,8 @@ impl Room {
 pub struct Learner {
     limits: Limits,
     columns: Nodes,
-    /// The number of fields in each column, or `None` for a column that would have too many, in
-    /// which case the learner ignores all further values in that column.
+    /// The number of fields in each column, or `None` for a column that would have too many. The
+    /// learner ignores all further values in such a column.
     field_counts: Vec<Option<usize>>,
     field_count: usize,
     has_changed: bool,
@@ -202,7 +202,7 @@ impl Learner {
         true
     }
 
-    /// Checks whether, since the last call, a column was added or a column's type may have changed.
+    /// Checks whether a column was added, or a column's type may have changed, since the last call.
     /// If not, the rows since then have not affected the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)

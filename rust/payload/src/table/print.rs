@@ -131,7 +131,7 @@ fn commas(out: &mut Text, count: usize) {
 /// Appends a field, quoted if it is empty, if it contains a character that must be quoted, or if it
 /// starts or ends with white space.
 fn quoted(text: &str, out: &mut Text) {
-    // For Python, white space includes four separators.
+    // Python also counts four separators as white space.
     let is_space = |character: char| character.is_whitespace() || ('\x1c'..='\x1f').contains(&character);
     let needs_marks = |byte: u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
     if !text.is_empty() && !text.bytes().any(needs_marks) && !text.starts_with(is_space) && !text.ends_with(is_space) {

@@ -22,8 +22,8 @@ pub(super) enum Rules {
 /// The maximum nesting depth of arrays and objects.
 pub(super) const LEVELS_MAX: usize = 100;
 
-/// The maximum number of digits in an integer. Python has the same limit, because converting an
-/// integer takes quadratic time in the number of digits.
+/// The maximum number of digits in an integer. Python has the same limit, because the time to
+/// convert an integer is quadratic in the number of digits.
 const DIGITS_MAX: usize = 4_300;
 
 /// The length of the escape for a lone surrogate.
@@ -379,8 +379,8 @@ pub(super) fn parse_number<'v>(
             return expected(end, "a digit");
         }
     }
-    // So few digits cannot have overflowed. A double holds them exactly, and the power of ten too,
-    // so the division rounds only once.
+    // So few digits cannot have overflowed. A double holds them and the power of ten exactly, so
+    // only the division rounds.
     if digit_count + fraction_len < TENS.len() && !has_exponent && digits <= 1 << f64::MANTISSA_DIGITS {
         *value = if end == point {
             let number = digits as i64;
@@ -488,8 +488,8 @@ pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, TryRes
     Ok(names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))
 }
 
-/// Like [`twice`], but for few items. Most names differ in their length or last byte, so few have
-/// to be compared.
+/// Like [`twice`], but for a few items. Most names differ in their length or last byte, so only a
+/// few have to be compared.
 fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     let mut seen = 0_u64;
     let found = items.iter().enumerate().find(|(at, (name, _))| {

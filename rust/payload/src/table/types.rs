@@ -66,8 +66,8 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
     }
 }
 
-/// A given Arrow type, whose columns are built as columns of another type and then cast by the
-/// caller.
+/// A given Arrow type. Its columns are built as columns of another type, and the caller then casts
+/// them.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     /// The name of the type in Arrow, for messages.
@@ -175,8 +175,7 @@ impl Type {
         }
     }
 
-    /// Returns the number of items in each list if lists must have a fixed number of them,
-    /// otherwise 0.
+    /// Returns the number of items that each list must have, or 0 if it isn't fixed.
     pub(super) fn fixed_len(&self) -> usize {
         match self {
             Type::Given(given) => match (given.fits, &given.made_as) {

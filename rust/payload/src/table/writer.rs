@@ -76,8 +76,8 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the wanted columns that haven't appeared in any row yet, and of the columns that
-/// have appeared in rows.
+/// The names of the columns that have appeared in rows, and of the wanted columns that haven't
+/// appeared yet.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -237,7 +237,7 @@ impl Table {
         self.record = Current::default();
     }
 
-    /// Accepts the rows of records, the first of which has the index `start`. Returns the index of
+    /// Accepts the rows of records. The first record has the index `start`. Returns the index of
     /// the record to continue with. Before you continue, take the [output](Table::take) and the
     /// [faults](Table::take_faults).
     pub fn feed<'r>(
@@ -322,8 +322,8 @@ impl Table {
         })
     }
 
-    /// Returns the faults found since the last call, each with the index of its record, and the
-    /// number of faults that were only counted, because their record has too many faults.
+    /// Returns the faults found since the last call, each with the index of its record. Also
+    /// returns the number of faults that were only counted because their record has too many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),

@@ -10,7 +10,7 @@ const WORDS_MAX: usize = 256;
 static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 
 /// Advances `state` over `data`, except for the last few bytes. Returns the new state and the
-/// remaining bytes, of which there are fewer than `min_len`.
+/// remaining bytes, which are fewer than `min_len`.
 ///
 /// The data is split into three parts, each processed by its own chain. The states of the first two
 /// parts are then advanced over the bytes that follow them.

@@ -43,8 +43,8 @@ impl Directory {
 pub(super) struct Next {
     /// The log offset of the file's first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed, in which case other files before the next one
-    /// may also be gone.
+    /// Whether the followed file has been removed. If so, other files before the next one may also
+    /// be gone.
     pub(super) is_after_pruning: bool,
 }
 
@@ -60,8 +60,8 @@ pub(super) fn origin_of(path: &Path, start: u64) -> Result<u64, Error> {
     }
 }
 
-/// Returns the error to report if the file at `origin` cannot be opened. In the error, the
-/// directory at the path `absolute` is given as `path`.
+/// Returns the error to report if the file at `origin` cannot be opened. `absolute` is the absolute
+/// path of the directory, but the error shows it as `path`.
 pub(super) fn not_opened(path: &Path, absolute: &Path, origin: u64, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound
         && let Ok(segments) = list_again(absolute)

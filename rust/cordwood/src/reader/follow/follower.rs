@@ -88,7 +88,7 @@ pub(super) enum Last {
 /// Once the path refers to another file, the headers of all remaining blocks are read, over several
 /// polls if necessary, before [`Poll::Rotated`] is returned.
 ///
-/// The follower keeps an incomplete record in memory, except for its last block, up to
+/// The follower keeps an incomplete record in memory, except for its last block. This takes up to
 /// [`record_len_max`](FollowOptions::record_len_max) bytes. Once the record is complete, its bytes
 /// are read again. Apart from one block per poll, no byte of a record is read more than twice.
 ///
@@ -133,8 +133,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens a file, or the directory of a segmented log, to follow with the default options. The
-    /// file must exist but may be empty; the directory must contain at least one segment.
+    /// Opens a file, or the directory of a segmented log, to follow it with the default options.
+    /// The file must exist but may be empty; the directory must contain at least one segment.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Follower {
         Follower::open_with(path, FollowOptions::default())
     }
 
-    /// Opens a file to follow, with `options`. The file must exist but may be empty.
+    /// Opens a file to follow it with `options`. The file must exist but may be empty.
     ///
     /// To follow a log in [`segments`](crate::segments), pass its directory, which must contain at
     /// least one segment. The follower then reads every file in the log, and all offsets are log
@@ -254,16 +254,16 @@ impl Follower {
         })
     }
 
-    /// Whether the last poll held back the report of a rotation because the replaced file has not
+    /// Returns whether the last poll delayed reporting a rotation because the replaced file has not
     /// been fully probed yet. If so, [`delay`](Self::delay) returns zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
 
     /// Returns how long to wait before the next [`poll`](Self::poll), for programs that poll in
-    /// their own loop. This is [`poll_interval`](FollowOptions::poll_interval), or less while bytes
-    /// that look damaged are being reread, or zero while the remaining blocks of a replaced file
-    /// are being probed. [`wait`](Self::wait) already includes this delay.
+    /// their own loop. This is [`poll_interval`](FollowOptions::poll_interval), or possibly less
+    /// while bytes that look damaged are being reread. It is zero while the remaining blocks of a
+    /// replaced file are being probed. [`wait`](Self::wait) already includes this delay.
     pub fn delay(&self) -> Duration {
         let retry = self.options.retry_time / self.options.retry_polls.max(1);
         match self.unreported.retrying {
@@ -339,9 +339,9 @@ impl Follower {
         self.found = None;
     }
 
-    /// Whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record without
-    /// reading the file, because the record was found along with the previous one or has not been
-    /// taken yet.
+    /// Checks whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record
+    /// without reading the file, because the record was found along with the previous one or has
+    /// not been taken yet.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
@@ -753,8 +753,8 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and directory that now have the names of the followed ones. Returns an
-    /// error unless they belong to the same log, as copies of it would, for example.
+    /// Continues in the file and directory that now have the names of the followed ones. These may
+    /// be copies, but if they don't belong to the same log, returns an error.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;

@@ -32,8 +32,8 @@ impl Follower {
         let mut head = vec![0; DETECT_LEN];
         let len = self.file.read_at(origin, &mut head)?;
         if !starts_undamaged(&head[..len]) {
-            // If the file was being written during the read, the read may have returned the end of
-            // the write but not its start.
+            // If a write was in progress during the read, the read may have returned the end of
+            // that write but not its start.
             let written_len = without_zeros(&head).len();
             self.file.read_at(origin, &mut head[..written_len])?;
         }

@@ -83,8 +83,8 @@ impl Follower {
             self.unreported.retrying = None;
         }
         Ok(match answer {
-            // If the file was being written during the read, the read may have returned the end of
-            // the write but not its start.
+            // If a write was in progress during the read, the read may have returned the end of
+            // that write but not its start.
             Final if !seen.is_read_again => ReadAgain,
             _ if is_suspect && self.has_retried(seen.at) => Final,
             answer => answer,

@@ -27,7 +27,8 @@ const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// Whether the path refers to another file or to none. Always false in a segmented log.
+    /// Whether the path refers to another file or no longer exists. Always false in a segmented
+    /// log.
     pub(super) is_rotated: bool,
     /// Whether this segment's path now refers to another segment, possibly in another directory.
     /// Only the other segment's contents show whether it belongs to the same log.
@@ -47,14 +48,13 @@ pub(super) struct LiveFile {
     pub(super) directory: Option<Directory>,
     /// The offset of the first byte of the file.
     pub(super) origin: u64,
-    /// The next file of the log, once [`status`](Self::status) has found it. From then on, this
-    /// file no longer changes.
+    /// The next file of the log, once [`status`](Self::status) has found it. From then on, the
+    /// followed file no longer changes.
     pub(super) next: Option<Next>,
     /// Whether the file is treated as one that will no longer change.
     pub(super) is_final: bool,
     pub(super) joint: Joint,
-    /// How many times the follower has looked for the next file without finding it since it last
-    /// listed the directory.
+    /// The number of failed attempts to find the next file since the directory was last listed.
     pub(super) look_count: u32,
     /// The bytes starting at the file offset `offset`. Only the first `len` of them are from the
     /// file.
@@ -189,7 +189,7 @@ impl LiveFile {
 
     /// Looks for the next file. `end` is where the followed file ended when it was last checked,
     /// and `is_there` is true if that file still exists under its name. Returns whether there is a
-    /// next file now, in which case the caller must read the followed file's end again.
+    /// next file now. If so, the caller must read the followed file's end again.
     fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {

@@ -33,7 +33,7 @@ named! {
 
 shows_name!(WaitReason);
 
-/// Where and why there is no record to return yet. Use this to distinguish an idle writer from one
+/// Why there is no record to return yet, and where. Use this to distinguish an idle writer from one
 /// that is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -1,9 +1,10 @@
 //! A writer changes the file between any two calls that a follower makes to the operating system.
 //!
 //! A follower's poll makes several such calls, so it can see a file from before a write in one call
-//! and from after it in the next. These tests try each call as the place of each write, on small
-//! logs. All writes of these logs are valid, so the follower must return each record once and in
-//! order, and report no damage. It may not retry, and so may report damage at the first sight.
+//! and from after it in the next. On small logs, these tests try each write before each of these
+//! calls. All writes of these logs are valid, so the follower must return each record once and in
+//! order, and report no damage. Retries are turned off, so bytes that look damaged would be
+//! reported at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,13 +22,13 @@ use crate::file::tests::with_calls;
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::segments::name_of;
 
-/// The last call before which a write is tried. Later writes happen between two polls.
+/// Writes are tried before each call up to this one. Later writes happen between two polls.
 const CALLS: usize = 9;
 
 /// One write, creation or renaming of a file.
 type Change = Box<dyn FnOnce()>;
 
-/// The formats whose detection differs.
+/// Formats that are detected in different ways.
 fn formats() -> Vec<LogFormat> {
     let mut formats: Vec<LogFormat> = [
         Dialect::LEVELDB,
@@ -47,8 +48,8 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// Records of which one spans two blocks and one spans three, so that later blocks show that
-/// earlier ones are complete, and that the bytes determining the format have been written.
+/// Returns records. One of them spans two blocks, and another spans three. Later blocks then show
+/// that earlier ones are complete, and that the bytes that determine the format have been written.
 fn records() -> Vec<Vec<u8>> {
     [5, 40_000, 10, 70_000, 3]
         .iter()
@@ -67,8 +68,8 @@ fn encoded(format: LogFormat, records: &[Vec<u8>]) -> Vec<u8> {
     log
 }
 
-/// Positions at which a write may end: near the start of the file, near the block boundaries, and
-/// near the end.
+/// Returns offsets where a write may end: near the start of the file, near the block boundaries,
+/// and near the end.
 fn cuts(len: usize) -> Vec<usize> {
     let near = |at: usize| {
         [
@@ -106,7 +107,7 @@ fn write(path: &Path, offset: usize, bytes: &[u8]) -> Change {
     })
 }
 
-/// All non-decreasing lists of `count` calls, each at most [`CALLS`].
+/// Returns all non-decreasing lists of `count` calls, each at most [`CALLS`].
 fn schedules(count: usize) -> Vec<Vec<usize>> {
     let mut lists = vec![Vec::new()];
     for _ in 0..count {
@@ -121,9 +122,9 @@ fn schedules(count: usize) -> Vec<Vec<usize>> {
     lists
 }
 
-/// Follows `path` while each change happens before the call that `schedule` gives for it, and
-/// returns the records and the format. Changes that are later than all calls of a poll happen
-/// between two polls.
+/// Follows `path` and makes each change before the call that `schedule` gives for it. Returns the
+/// records and the format. Changes scheduled after the last call of a poll happen between two
+/// polls.
 fn follow(path: &Path, changes: Vec<Change>, schedule: &[usize], is_rotated: bool) -> (Vec<Vec<u8>>, LogFormat) {
     let options = FollowOptions::default().with_retry(0, Duration::ZERO);
     let mut follower = Follower::open_with(path, options).expect("the file exists");

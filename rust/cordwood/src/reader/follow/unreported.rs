@@ -8,8 +8,8 @@ use super::poll::WaitReason;
 use crate::dialect::Form;
 use crate::format::BLOCK_LEN;
 
-/// The maximum number of blocks probed per search, 8 MiB of the file. If these blocks are in the page
-/// cache, probing them takes less than a millisecond.
+/// The maximum number of blocks to probe per search. They cover 8 MiB of the file. If they are in
+/// the page cache, probing them takes less than a millisecond.
 const PROBES_MAX: usize = 256;
 
 /// The decision about the first bytes that are not a valid fragment.
@@ -97,7 +97,8 @@ impl Probes {
         Ok(false)
     }
 
-    /// Whether more blocks of a replaced file must be probed before reporting the replacement.
+    /// Returns whether more blocks of a replaced file must be probed before the replacement is
+    /// reported.
     pub(super) fn is_unfinished(&self) -> bool {
         self.has_probed_all == Some(false)
     }
@@ -118,8 +119,8 @@ mod tests {
 
     const BLOCK: u64 = BLOCK_LEN as u64;
 
-    /// Returns the numbers of the blocks a poll probes if the check only succeeds for the block
-    /// `found`.
+    /// Returns the numbers of the blocks that a poll probes if only the block `found` passes the
+    /// check.
     fn probed(probes: &mut Probes, first: u64, block_count: u64, is_rotated: bool, found: Option<u64>) -> Vec<u64> {
         let status = FileStatus {
             file_len: block_count * BLOCK,

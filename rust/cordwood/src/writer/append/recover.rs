@@ -32,7 +32,7 @@ pub(in crate::writer) struct Recovered {
 /// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
 /// of a log. `interrupted` can stop the call while it is reading.
 ///
-/// Records, the tail and errors have log offsets. The storage has file offsets.
+/// Records, the tail and errors have log offsets, but the storage has file offsets.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -84,12 +84,12 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format in which to append to a log, using the given dialect or else the log's own.
-/// If a dialect is given, also returns the detected foreign format.
+/// Returns the format in which to append to a log. It has the given dialect, or the log's own if
+/// none is given. If a dialect is given, also returns the detected foreign format.
 ///
-/// A packed log keeps the compression its mark names or, if the mark is lost, the compression of
-/// its first container. The given compression is only used if the file has neither a mark nor a
-/// container.
+/// A packed log keeps the compression that its mark names. If the mark is lost, it keeps the
+/// compression of its first container. The given compression is only used if the file has neither a
+/// mark nor a container.
 ///
 /// # Errors
 ///
@@ -232,7 +232,7 @@ impl LogBefore<'_> {
         read_at_most(self.storage, start - self.grid.origin, len).map_err(|source| self.failed(source))
     }
 
-    /// Returns the error for damage in a log that could be appended to with padding.
+    /// Returns the error for a damaged log that could be appended to after padding.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
@@ -330,8 +330,8 @@ impl LogBefore<'_> {
         Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Checks whether there is at most a trailer between the checkpoint and `first`, which is the
-    /// start of the next record or of the remainder of a record, or the end of the file.
+    /// Checks whether there is at most a trailer between the checkpoint and `first`, where the next
+    /// record or the remainder of a record starts, or the file ends.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
@@ -365,7 +365,7 @@ impl LogBefore<'_> {
             .with_range(offset..)
             .with_dialect(grid.dialect)
             .with_record_len_max(options.record_len_max);
-        // Records can be appended even to a log with records that are longer than the maximum.
+        // Records can be appended even if the log contains records longer than the maximum.
         read_options.takes_any_len = true;
         read_options.origin = grid.origin;
         Reader::with_source(source, read_options).without_data(|reader| self.tail_of(reader, checkpoint))

@@ -5,8 +5,8 @@ use crate::dialect::{Dialect, Grid, Role};
 use crate::error::Error;
 use crate::format::{KIND_AT, Kind};
 
-/// The unit that a disk writes atomically, used only as a hint that a crash could have left the
-/// bytes. etcd assumes the same length (`wal/decoder.go`).
+/// The number of bytes that a disk writes atomically. It is only used as a hint that a crash could
+/// have left the bytes. etcd assumes the same length (`wal/decoder.go`).
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
@@ -45,7 +45,7 @@ impl Tail {
         }
     }
 
-    /// Whether a crash could have left the tail, even though it is reported as damage.
+    /// Returns whether a crash could have left the tail, even though it is reported as damage.
     pub(super) fn is_torn(&self) -> bool {
         self.has_zero_sector && !self.has_whole_record
     }

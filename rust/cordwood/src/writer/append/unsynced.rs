@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::file::FileId;
 
-/// For each file with a failed sync, the offset before which everything was on the disk when the
-/// sync failed.
+/// For each file with a failed sync, an offset: everything before it was on the disk when the sync
+/// failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
 /// The number of files with a failed sync. While it is 0, as it nearly always is, the lock is not
@@ -28,7 +28,7 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a sync has failed, with everything before `durable_offset` on the disk. If an
+/// Remembers that a sync has failed. Everything before `durable_offset` is on the disk. If an
 /// earlier sync also failed, the greater offset is kept.
 pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
@@ -39,8 +39,8 @@ pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     }
 }
 
-/// Returns the offset before which everything was on the disk when a sync of this file failed, or
-/// `None` if no sync has failed.
+/// If a sync of this file has failed, returns an offset: everything before it was on the disk at
+/// that time. Otherwise, returns `None`.
 pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;

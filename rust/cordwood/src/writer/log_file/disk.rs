@@ -115,7 +115,7 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // Drop the handle under the lock, so that `close` never encounters one held by a thread
+        // Drop the handle while holding the lock, so that `close` never finds one held by a thread
         // that is no longer waiting.
         drop(storage);
         state.waiting -= 1;

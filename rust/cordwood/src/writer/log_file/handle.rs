@@ -25,8 +25,8 @@ use crate::writer::storage::copy_of;
 ///   records that follow.
 /// * Until the log is closed or dropped, the file is locked against a second writer, whether in
 ///   this process or another.
-/// * Threads can share a log by reference. If several call [`append_sync`](LogFile::append_sync) at
-///   the same time, they share a sync.
+/// * Threads can share a log by reference. If several threads call
+///   [`append_sync`](LogFile::append_sync) at the same time, they share a sync.
 /// * A log belongs to the process that opened it. In a forked child, every call fails with
 ///   [`ErrorKind::Forked`], and closing or dropping the copy doesn't change the file or its lock.
 ///
@@ -93,8 +93,8 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Returns the format the log is written in, as given by the options, with the detected dialect
-    /// if they don't name one.
+    /// Returns the format in which the log is written, as given by the options. If they don't name
+    /// a dialect, the detected one is used.
     pub fn format(&self) -> LogFormat {
         self.format
     }
@@ -118,8 +118,8 @@ impl LogFile {
         self.status().offset
     }
 
-    /// Returns the file offset before which everything is on the disk and survives a machine crash.
-    /// This is 0 before this writer's first sync.
+    /// Returns how much of the file is on the disk, as a file offset. Everything before it survives
+    /// a machine crash. This is 0 before this writer's first sync.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -272,9 +272,9 @@ impl LogFile {
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
-    /// before it have already been appended. After a failed write, the log contains only those
-    /// records from this call that had already reached the file, if any. It ends at the offset that
-    /// [`offset`](Self::offset) returns.
+    /// before it have already been appended. After a failed write, the log keeps the records from
+    /// this call that had already reached the file, if any, but not the others. The log ends at the
+    /// offset that [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
         self.wait_for(unsynced)?;
@@ -282,7 +282,7 @@ impl LogFile {
     }
 
     /// Appends several records. Returns how many were appended, or the error for the refused
-    /// record, along with the locked state if the appended records must be on the disk before the
+    /// record. Also returns the locked state if the appended records must be on the disk before the
     /// call returns.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
@@ -411,7 +411,7 @@ impl LogFile {
         self.failed(&state, error)
     }
 
-    /// Returns the minimum and maximum possible length of the file now, including an open
+    /// Returns a lower and an upper bound for the current length of the file, including an open
     /// container.
     pub(in crate::writer) fn ends(&self) -> (u64, u64) {
         let state = self.lock();

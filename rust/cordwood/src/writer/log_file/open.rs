@@ -31,8 +31,8 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
-    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the file name states a log
-    ///   number, as `000012.log` does, that differs from the one in the options.
+    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the file name contains a log
+    ///   number, as `000012.log` does, and the options contain a different one.
     /// * [`ErrorKind::Locked`] if another writer has the file open. The file is not changed.
     /// * [`ErrorKind::Unsupported`] if the options give a log number or compression that the
     ///   dialect does not support, or a compression that this build cannot write. The file is not
@@ -82,10 +82,10 @@ impl LogFile {
     ///   ([`io::ErrorKind::NotFound`]), or if no record starts or ends at the checkpoint
     ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Locked`] if another writer has the file open.
-    /// * [`ErrorKind::WrongDialect`] if the fragments of the file are not in the dialect that the
-    ///   options name.
-    /// * [`ErrorKind::NeverAppended`] for a log with a log number or with compression. RocksDB and
-    ///   Pebble create a new log instead.
+    /// * [`ErrorKind::WrongDialect`] if the file's fragments are not in the dialect named in the
+    ///   options.
+    /// * [`ErrorKind::NeverAppended`] for a RocksDB or Pebble log with a log number or compression.
+    ///   These engines create a new log instead.
     /// * [`ErrorKind::Unsupported`], as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
     /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, and the
@@ -119,7 +119,8 @@ impl LogFile {
     }
 
     /// Like [`append_to`](Self::append_to), but interruptible. `interrupted` is called repeatedly
-    /// while the file is read. If it returns an error, so does this call, as an [`ErrorKind::Io`].
+    /// while the file is read. If it returns an error, this call returns that error as an
+    /// [`ErrorKind::Io`].
     ///
     /// ```
     /// use std::io;

@@ -11,9 +11,9 @@ use crate::options::{log_options, options};
 ///
 /// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
 /// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
-/// `EveryBytes` and `EveryInterval` only take effect during an append: without one, the log does
-/// not sync, no matter how long ago the last sync was. If your program won't append for a while,
-/// call `sync` yourself.
+/// `EveryBytes` and `EveryInterval` only take effect during an append. Between appends, the log
+/// does not sync, no matter how long ago the last sync was. If your program won't append for a
+/// while, call `sync` yourself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
@@ -68,8 +68,8 @@ named! {
         #[default]
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
-        /// there. Refuses any other damage. Also refuses damage explained by one flipped bit,
-        /// because the record may have been synced, and files that contain no valid fragments,
+        /// there. Refuses any other damage. Damage explained by one flipped bit is also refused,
+        /// because the record may have been synced. So are files that contain no valid fragments,
         /// because they may not be logs.
         Truncate = "truncate",
         /// Keeps every byte, damaged or not, and appends in the next block. Readers still report
@@ -112,13 +112,13 @@ options! {
         /// this. If a segment's last change is in the future according to the system's clock, the
         /// segment and all later ones are kept. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
-        /// An offset where a record starts or ends and before which everything is known to be on
-        /// the disk, such as an earlier [`durable_offset`](crate::LogFile::durable_offset).
-        /// [`LogFile::append_to`](crate::LogFile::append_to) reads the file from here to find its
-        /// end. It also rewrites the bytes after this offset, because a sync may have failed in the
-        /// process that wrote them. If the checkpoint is greater than 0, the file must exist.
-        /// Default: `None`, which reads the file from its start, and does not rewrite any bytes
-        /// unless a sync has failed in this process.
+        /// An offset where a record starts or ends, such as an earlier
+        /// [`durable_offset`](crate::LogFile::durable_offset). Everything before it must be known
+        /// to be on the disk. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from
+        /// here to find its end. It also rewrites the bytes after this offset, because a sync may
+        /// have failed in the process that wrote them. If the checkpoint is greater than 0, the
+        /// file must exist. Default: `None`, which reads the file from its start, and does not
+        /// rewrite any bytes unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
         /// In Pebble's dialect, closing the log writes the end-of-log trailer. Default: `None`,
@@ -139,14 +139,14 @@ options! {
         ///
         /// This option also limits how much data [`LogFile::append_to`](crate::LogFile::append_to)
         /// decompresses, following the same rules as for readers. A longer container is treated as
-        /// complete without decompressing it. A log whose containers exceed a reader's budget is
+        /// complete without being decompressed. A log whose containers exceed a reader's budget is
         /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// The log offset of the file's first byte, which is 0 unless the file is a segment.
         pub(in crate::writer) origin: u64 = 0;
         /// Whether the file is known to be a segment, either because the previous segment ends
         /// where this file starts, or because the directory had a lock. A segment is a log, even if
-        /// its bytes do not show it.
+        /// its bytes don't look like one.
         pub(in crate::writer) is_segment: bool = false;
     }
 }

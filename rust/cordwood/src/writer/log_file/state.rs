@@ -119,7 +119,7 @@ impl State {
     /// After a failed write, removes the records appended since `mark` that are not in the file.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
-            // Everything before the mark and some bytes after it have been written.
+            // Everything before the mark has been written, and so have some bytes after it.
             (0, self.written)
         } else {
             (mark.buffered_len, mark.offset)

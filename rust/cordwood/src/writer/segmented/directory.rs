@@ -12,7 +12,7 @@ use crate::process::Process;
 use crate::segments::{self, LOCK_NAME, Segment, name_of};
 use crate::writer::storage::{DiskFile, Storage, open_directory_of, sync_directory};
 
-/// A directory of segments with one writer. Each segment is named for the log offset of its first
+/// A directory of segments with one writer. Each segment is named after the log offset of its first
 /// byte.
 #[cfg_attr(
     not(feature = "test-storage"),
@@ -45,7 +45,7 @@ pub trait Directory: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
 
     /// Returns whether the directory already had its lock when it was opened. If so, it is the
-    /// directory of a log, even if its files do not show it.
+    /// directory of a log, even if its files don't look like logs.
     fn had_lock(&self) -> bool {
         false
     }
@@ -80,8 +80,8 @@ impl DiskDirectory {
             };
             sync_name(&open_directory_of(path), is_new).map_err(failed)?;
         }
-        // Check this before locking, which creates a file: no file may be created in a directory
-        // that is not a segmented log.
+        // Check this first, because locking creates a file, and no file may be created in a
+        // directory that is not a segmented log.
         segments::list(path)?;
         let lock_path = path.join(LOCK_NAME);
         let mut open = OpenOptions::new();

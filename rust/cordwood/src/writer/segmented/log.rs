@@ -110,8 +110,8 @@ impl Segments {
 }
 
 impl SegmentedLog {
-    /// Opens the log in a directory to append to it. Creates the directory if it does not exist;
-    /// its parent must exist.
+    /// Opens the log in a directory to append to it. Creates the directory if it does not exist,
+    /// but its parent must exist.
     ///
     /// The [`checkpoint`](LogFileOptions::checkpoint) option is a log offset. If no
     /// [`dialect`](LogFileOptions::dialect) is given, the existing segments determine it.
@@ -237,8 +237,8 @@ impl SegmentedLog {
         self.status().offset
     }
 
-    /// Returns the log offset before which everything is on the disk and survives a machine crash.
-    /// After opening, this is where the last segment starts.
+    /// Returns how much of the log is on the disk, as a log offset. Everything before it survives a
+    /// machine crash. After opening, this is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -474,7 +474,8 @@ impl SegmentedLog {
     }
 
     /// Starts the next segment. Once a segment exists, everything before it is complete and on the
-    /// disk, so a crash leaves a prefix of the records, and only the last segment can be torn.
+    /// disk. A crash therefore leaves a prefix of the records, and only the last segment can be
+    /// torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
         segments.active.sync()?;
         let next = segments.active.offset();
@@ -497,7 +498,7 @@ impl SegmentedLog {
             if !directory.has(next) {
                 return error;
             }
-            // The new segment is named after the end of the active one, which must therefore not
+            // The new segment is named after the end of the active one, so the active one must not
             // grow any further.
             let source = match error.kind {
                 ErrorKind::Io { source } => source,

@@ -1,5 +1,5 @@
-//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory, of which only the last
-//! is written to.
+//! A segmented log: a series of [`LogFile`](super::LogFile)s in a directory. Only the last one is
+//! written to.
 //!
 //! The rules are in `docs/format/writing.md`.
 

@@ -10,15 +10,15 @@ use crate::writer::log_file::LogFileOptions;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     is_packed: bool,
-    /// The maximum possible length of the segment now, in bytes, or 0 if it has no records.
+    /// An upper bound for the current length of the segment in bytes, or 0 if it has no records.
     end: u64,
     segment_len: u64,
     record_len_max: u64,
 }
 
 impl Room {
-    /// Returns the room in a segment, given its minimum and maximum possible length now. The mark
-    /// of a packed log does not count as a record.
+    /// Returns the room in a segment, given a lower and an upper bound for its current length. The
+    /// mark of a packed log does not count as a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
         let mark_len = if is_packed { Mark::FRAGMENT_LEN as u64 } else { 0 };
@@ -35,8 +35,8 @@ impl Room {
         self.end == 0
     }
 
-    /// Checks whether the record belongs in this segment, and if so, reduces the room by its
-    /// length. The first record always belongs in the segment, no matter how long it is.
+    /// Checks whether the record belongs in this segment. If it does, its length is subtracted from
+    /// the room. The first record always belongs in the segment, no matter how long it is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64

@@ -66,7 +66,7 @@ fn collect_others(entity: &Entity<'_>, found: &mut Vec<Value<'_>>) -> Result<(),
 /// The columns for an entity's key. Properties must not have these names.
 const KEY_COLUMNS: [&str; 4] = ["__kind__", "__id__", "__name__", "__path__"];
 
-/// Returns a property name that is also the name of a key column, if any.
+/// Returns a property name that is also the name of a key column, if there is one.
 fn reserved_name<'e>(entity: &Entity<'e>) -> Option<&'e str> {
     // Few property names start with `__`, and only those names are compared with the column names.
     let mut names = entity.properties.iter().map(|property| property.name);

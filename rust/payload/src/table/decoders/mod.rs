@@ -60,7 +60,7 @@ pub struct Facts {
     pub engine: Option<crate::Engine>,
     /// Column family names by number, from the MANIFEST files next to the log.
     pub families: BTreeMap<u32, Vec<u8>>,
-    /// Whether the dialect or the file name identifies the log as a Weights & Biases run, which has
+    /// Whether the dialect or the file name identifies the log as a Weights & Biases run. A run has
     /// a row even if it was killed before its first record.
     pub is_run: bool,
 }
@@ -79,7 +79,7 @@ pub trait Sink {
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink that passes on the faults of a record, and the record's only row as an object.
+/// A sink that passes on a record's faults, and its only row as an object.
 pub struct OneRow<'t> {
     /// Takes the row.
     pub take: &'t mut dyn FnMut(View<'_>),
@@ -195,8 +195,8 @@ impl Decoder {
         self.0.record(record, sink).map_err(|fault| *fault)
     }
 
-    /// Passes the whole value of a record to `take`, and returns whether the record has one. It
-    /// doesn't if the decoder's rows do not describe records of this kind.
+    /// Passes the whole value of a record to `take`, and returns whether the record has one. It has
+    /// none if the decoder's rows don't describe records of this kind.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Decoder {
         self.0.value(record, take).map_err(|fault| *fault)
     }
 
-    /// Passes to `sink` the rows that aren't complete until after the last record. Returns whether
+    /// Passes `sink` the rows that only become complete after the last record. Returns whether
     /// there was room for all of them. If not, call this method again.
     pub fn rest(&mut self, sink: &mut dyn Sink) -> bool {
         self.0.rest(sink)

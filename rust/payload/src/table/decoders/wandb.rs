@@ -85,8 +85,8 @@ fn seconds(microseconds: i64) -> Value<'static> {
     Value::Float(microseconds as f64 / 1e6)
 }
 
-/// Decodes one row per printed line, with the time at which the start of the line was printed. The
-/// end of the log also ends a line.
+/// Decodes one row per printed line. The row contains the time when the start of the line was
+/// printed. The end of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
     /// The unfinished lines at the ends of the streams, in the order in which they started.

@@ -25,8 +25,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. Not inlined, so that `update` stays small enough to be inlined into every
-/// loop over short records.
+/// Handles long data. It isn't inlined, so that `update` stays small enough to be inlined into
+/// every loop over short records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -59,7 +59,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// Handles at most 7 bytes of data. Not inlined, so that `one` can be inlined.
+/// Handles at most 7 bytes of data. It isn't inlined, so that `one` can be inlined.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

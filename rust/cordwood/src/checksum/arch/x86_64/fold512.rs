@@ -2,7 +2,7 @@
 //! that follow them, and the result is added to those bytes. With 512-bit registers, four of these
 //! steps are done at once.
 //!
-//! There is no loop over odd bytes. The last 1 to 64 bytes are loaded into a separate register. For
+//! Odd bytes don't need a loop. The last 1 to 64 bytes are loaded into a separate register. For
 //! each possible length of this tail, a table holds the factors that advance the bytes before it.
 //!
 //! Folding becomes faster than the `crc32` instruction at about 20 bytes. For long data, it is
@@ -202,8 +202,8 @@ fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>)
 /// The destination for consecutive bytes that are copied as they are loaded. Without `COPY`,
 /// nothing is copied.
 ///
-/// With `COPY`, there must be room for all the bytes that will be loaded plus one more register,
-/// whose contents are meaningless.
+/// With `COPY`, there must be room for all the bytes that will be loaded plus one more register.
+/// The contents of that extra room are meaningless.
 struct Copied<const COPY: bool>(*mut u8);
 
 const NOT_COPIED: Copied<false> = Copied(std::ptr::null_mut());
@@ -224,9 +224,9 @@ impl<const COPY: bool> Copied<COPY> {
 
     /// Loads 1 to 64 bytes into the start of a register and fills the rest with zeros.
     ///
-    /// Loading the 64 bytes that end with these wouldn't require a mask. However, the bytes before
-    /// these, such as the reference count of a Python object, may have just been written, and the
-    /// load would have to wait for that store.
+    /// A 64-byte load that ends with the last of these bytes wouldn't require a mask. However, the
+    /// bytes before them, such as the reference count of a Python object, may have just been
+    /// written, and the load would have to wait for that store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {

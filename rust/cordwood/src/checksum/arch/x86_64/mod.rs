@@ -1,5 +1,5 @@
-//! The two kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The other one also
-//! folds by carry-less multiplication, with 512-bit registers.
+//! The two kernels for x86-64. `Chains` uses the `crc32` instruction of SSE4.2. The other kernel
+//! also folds by carry-less multiplication in 512-bit registers.
 
 #![expect(
     unsafe_code,
