@@ -104,7 +104,7 @@ NEVER_APPENDED = {
 @pytest.mark.parametrize("named", [False, True], ids=["not named", "named"])
 @pytest.mark.parametrize("records", [WITH_ZEROS, [b"one"]], ids=["zeros", "one"])
 @pytest.mark.parametrize("name", NEVER_APPENDED)
-def test_rejects_appending_to_logs_whose_engine_never_appends(path, name, records, named, on_torn_tail):
+def test_rejects_appending_to_logs_of_engines_that_never_append(path, name, records, named, on_torn_tail):
     """It is refused, but not reported as damaged; no byte is written where no reader looks."""
     dialect = NEVER_APPENDED[name]
     before = make(path, dialect, records)
@@ -123,7 +123,7 @@ def test_a_rejected_open_does_not_create_a_file(path, dialect):
 
 @pytest.mark.parametrize("dialect", ["rocksdb", "pebble", "recyclable"])
 @pytest.mark.parametrize("records", [[], [b"one", PAYLOAD[:50_000]]], ids=["new", "there"])
-def test_unnumbered_records_are_written_exactly_as_leveldb_would(path, dialect, records):
+def test_unnumbered_records_have_the_same_bytes_as_in_leveldb(path, dialect, records):
     """The named dialect can read LevelDB's records, and writes the same bytes."""
     if records:
         path.write_bytes(reference.encode(records))
@@ -312,7 +312,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_flush_close_buffers_records_until_close(path):
+def test_flush_on_close_buffers_records_until_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -324,7 +324,7 @@ def test_flush_close_buffers_records_until_close(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "append"}])
-def test_flush_append_writes_each_record_immediately(path, options):
+def test_flush_on_append_writes_each_record_immediately(path, options):
     records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
     with cordwood.open(path, "w", **options) as writer:
         for count, record in enumerate(records, 1):

@@ -312,7 +312,7 @@ def test_a_failed_stream_raises_its_error_again_on_every_read(path):
 
 @pytest.mark.parametrize("columns", [["offset", "record"], ["offset", "end_offset"], ["offset", "record", "salvaged"]])
 @pytest.mark.parametrize("policy", ["skip", "stop", "salvage"])
-def test_skipped_bytes_show_up_in_the_log_and_the_outcome(path, policy, columns, caplog):
+def test_skipped_bytes_are_logged_and_listed_by_the_scan(path, policy, columns, caplog):
     path.write_bytes(flipped(flipped(FILE, OFFSETS[1000] + 10), OFFSETS[1010] + 10))
     with cordwood.open(path, on_corruption=policy) as reader:
         records = list(reader.records())

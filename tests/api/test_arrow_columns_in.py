@@ -129,7 +129,7 @@ def test_a_column_is_appended_to_a_segmented_log(tmp_path):
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
 @pytest.mark.parametrize("at", [0, 1, 7, 8, 2_500])
-def test_a_null_raises_its_index_after_earlier_records_are_appended(data_type, at):
+def test_the_error_for_a_null_includes_its_index_in_the_column(data_type, at):
     records = [*RECORDS[:at], None, *RECORDS[at:]]
     for column in [
         pyarrow.array(records, data_type),

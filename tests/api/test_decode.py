@@ -322,7 +322,7 @@ CHANGED = "; the file has changed: make a new scan"
     ],
 )
 @pytest.mark.parametrize("decode", ["json", "entity"])
-def test_a_later_value_that_does_not_fit_the_columns_raises(decode, first, second, message, tmp_path):
+def test_a_later_value_that_does_not_fit_the_columns_raises_an_error(decode, first, second, message, tmp_path):
     """A value that does not fit the columns is an error that says where it is; no value is changed or left out."""
     if decode == "entity" and second == 1 << 63:
         pytest.skip("not an integer of Datastore")
@@ -467,7 +467,7 @@ def test_a_null_in_a_non_nullable_column_raises_an_error(tmp_path):
 
 @pytest.mark.parametrize("decode", ["json", "entity"])
 @pytest.mark.parametrize("policy", ["raise", "skip"])
-def test_a_second_stream_over_a_file_object_makes_the_first_fail(decode, policy, tmp_path):
+def test_the_first_stream_over_a_file_object_fails_after_a_second_starts(decode, policy, tmp_path):
     """They would move each other's position: the one that has started first fails, as in a scan of bytes."""
     text = "x" * 10_000
     lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]
@@ -719,7 +719,7 @@ def test_a_decoded_scan_either_raises_on_damage_or_skips_it(exports):
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
-def test_type_checkers_know_every_payload_name():
+def test_the_decoder_name_type_lists_every_payload_name():
     assert list(get_args(DecoderName)) == list(PAYLOADS)
 
 

@@ -355,7 +355,7 @@ def test_a_start_offset_past_the_end_of_a_file_raises_a_truncation_error(path, s
         assert reader.outcome == cordwood.types.Outcome(kind="clean", offset=len(FILE))
 
 
-def test_an_offset_that_overflows_a_file_objects_position_raises():
+def test_an_offset_that_overflows_the_file_position_raises_an_error():
     source = io.BytesIO(b"other" + FILE)
     source.seek(5)
     with pytest.raises(OverflowError):
@@ -703,7 +703,7 @@ def test_no_records_are_lost_when_a_signal_handler_raises(tmp_path):
 
 
 @pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.EIO, "mine"), KeyboardInterrupt()], ids=repr)
-def test_append_lets_exceptions_from_the_sink_through_unchanged(error):
+def test_append_does_not_change_exceptions_from_the_sink(error):
     class Failing:
         def write(self, data):
             raise error
@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_a_writer_fails_for_good_once_write_raises(error):
+def test_every_call_of_a_writer_fails_after_write_raises(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")

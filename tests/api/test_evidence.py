@@ -124,7 +124,7 @@ BETWEEN = {
 
 @pytest.mark.parametrize("change", ["put", "delete"])
 @pytest.mark.parametrize("between", BETWEEN)
-def test_an_old_value_is_uncertain_after_an_interruption(between, change, tmp_path):
+def test_an_old_value_is_uncertain_if_the_key_may_have_changed_since(between, change, tmp_path):
     path = tmp_path / "000003.log"
     operation, sequence, is_certain = BETWEEN[between]
     last = put(b"k") if change == "put" else delete(b"k")
@@ -155,7 +155,7 @@ def test_a_record_other_than_a_write_batch_makes_earlier_values_uncertain(tmp_pa
     assert [change.is_certain for change in cordwood.evidence(path).logs[0].keys.deleted] == [False]
 
 
-def test_salvaged_records_do_not_confirm_each_other(tmp_path):
+def test_an_old_value_is_uncertain_if_both_records_are_salvaged(tmp_path):
     path = tmp_path / "000003.log"
     _, second, third = log_of(path, [put(b"a")], [put(b"k")], [delete(b"k")])
     data = bytearray(path.read_bytes())
@@ -205,7 +205,7 @@ def test_records_that_are_not_write_batches_are_counted_in_the_evidence(tmp_path
     assert "1 record could not be decoded as a write batch" in found.html
 
 
-def test_includes_the_operations_before_a_fault_in_a_batch(tmp_path):
+def test_evidence_includes_the_operations_before_a_fault_in_a_batch(tmp_path):
     path = tmp_path / "000003.log"
     batch = bytes(WriteBatch.build(1, [Operation("put", key=b"a", value=b"1"), Operation("delete", key=b"a")]))
     with cordwood.open(path, "w") as writer:
@@ -402,7 +402,7 @@ def test_the_number_of_tracked_keys_is_limited(tmp_path, monkeypatch):
     assert "There are too many keys" in found.html
 
 
-def test_only_the_first_logs_get_details(tmp_path, monkeypatch):
+def test_only_the_first_logs_are_described_in_detail(tmp_path, monkeypatch):
     monkeypatch.setattr(reading.limits, "DETAILED_MAX", 1)
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
@@ -442,7 +442,7 @@ def test_the_evidence_page_lists_failures_even_if_there_are_no_logs(name, tmp_pa
     assert "Evidence: 0 logs" in found.html
 
 
-def test_keeps_the_report_of_a_log_removed_while_being_read(tmp_path, monkeypatch, capsys):
+def test_evidence_keeps_the_report_of_a_log_removed_during_reading(tmp_path, monkeypatch, capsys):
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     reads = reading.reads

@@ -224,7 +224,7 @@ is_started.wait()
 
 
 @pytest.mark.parametrize("name", ["a buffered log", "a packed log", "a segmented log", "a file object"])
-def test_records_from_a_daemon_thread_make_it_into_the_log_at_exit(name, tmp_path):
+def test_records_from_a_daemon_thread_are_written_at_exit(name, tmp_path):
     done = run_program(APPENDS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     acknowledged = (tmp_path / "acknowledged").read_bytes().split()

@@ -66,7 +66,7 @@ def test_readers_and_writers_are_instances_of_the_final_classes(tmp_path):
 
 
 @pytest.mark.parametrize("final", CLASSES)
-def test_the_final_class_looks_like_its_base_class(final):
+def test_the_final_class_has_the_attributes_of_its_base_class(final):
     base = final.__base__
     for name in ("__name__", "__qualname__", "__module__", "__doc__", "__text_signature__", "__basicsize__"):
         assert getattr(final, name) == getattr(base, name) is not None, name

@@ -152,7 +152,7 @@ def test_a_follower_waits_for_a_recycled_file_to_be_reused(tmp_path):
         assert follower.waiting.reason == "idle"
 
 
-def test_a_follower_tells_an_idle_log_from_an_incomplete_record(live):
+def test_a_follower_distinguishes_an_idle_log_from_an_incomplete_record(live):
     write(live, [b"one", b"two"])
     whole = live.read_bytes()
     live.write_bytes(whole[:15])
@@ -281,7 +281,7 @@ def test_reopening_after_rotation_continues_with_the_next_file(live, leave):
         assert list(follower) == [b"five", b"six"]
 
 
-def test_reopening_after_rotation_follows_the_file_that_replaced_the_old_one(live):
+def test_reopening_after_rotation_follows_the_replacement_file(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         assert list(follower) == [b"one"]
@@ -329,7 +329,7 @@ def test_ctrl_c_interrupts_the_search_of_a_replaced_file(live):
             next(follower)
 
 
-def test_reopening_starts_the_new_file_from_the_top_with_the_same_options(live, caplog, monkeypatch, tmp_path):
+def test_reopening_reads_the_new_file_from_its_start_with_the_same_options(live, caplog, monkeypatch, tmp_path):
     write(live, [b"one", b"two"])
     monkeypatch.chdir(live.parent)
     with cordwood.follow(live.name, timeout=0, start=10, on_corruption="skip", on_rotation="reopen") as follower:

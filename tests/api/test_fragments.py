@@ -199,7 +199,7 @@ class NotSeekable(io.RawIOBase):
         return True
 
 
-def test_sources(tmp_path):
+def test_accepted_sources(tmp_path):
     file = reference.encode([b"one", b"x" * 5_000_000, b"two"])
     path = tmp_path / "example.log"
     path.write_bytes(file)
@@ -231,7 +231,7 @@ def test_a_pipe_is_rejected_immediately(tmp_path):
     writer.join()
 
 
-def test_listing_fragments_of_a_non_log_file_raises_immediately():
+def test_listing_fragments_of_a_gzip_file_raises_immediately():
     fragments = cordwood.fragments(b"\x1f\x8b\x08\0" + bytes(100))
     with pytest.raises(cordwood.DialectError, match="gzip"):
         next(fragments)
@@ -254,7 +254,7 @@ def test_listing_fragments_can_be_retried_after_a_source_error():
     assert sum(fragment.length for fragment in cordwood.fragments(source)) > 0
 
 
-def test_values():
+def test_fragment_repr_and_eq():
     one, two = cordwood.fragments(reference.encode([b"foo", b"bar"]))
     [again, _] = cordwood.fragments(reference.encode([b"foo", b"bar"]))
     assert one == again != two

@@ -97,7 +97,7 @@ def test_directories_patterns_and_lists_are_indexed_in_order(tmp_path):
     check(cordwood.index([]), [])
 
 
-def test_an_index_knows_the_log_and_offset_of_every_record(tmp_path):
+def test_an_index_returns_the_log_and_offset_of_every_record(tmp_path):
     logs = [str(written(tmp_path / f"{number}.log", numbered(100 + number))) for number in range(2)]
     with cordwood.open(tmp_path / "segments", "a", segment_len=9_000) as log:
         log.extend(numbered(100))
@@ -197,7 +197,7 @@ def test_an_index_rejects_a_pipe(tmp_path):
     writer.join()
 
 
-def test_damage_in_an_indexed_log_follows_the_policy(tmp_path):
+def test_the_corruption_policy_applies_to_an_indexed_log(tmp_path):
     path = written(tmp_path / "a.log", numbered(2000))
     content = bytearray(path.read_bytes())
     content[40_000] ^= 1
@@ -356,7 +356,7 @@ def test_a_closed_index_rejects_every_call(tmp_path):
 
 
 @pytest.mark.skipif(not DESCRIPTORS.exists(), reason="the system does not show open files here")
-def test_keeps_at_most_64_files_open_and_none_after_close(tmp_path):
+def test_an_index_keeps_at_most_64_files_open_and_none_after_close(tmp_path):
     def count():
         return sum(os.path.realpath(name).startswith(str(tmp_path)) for name in DESCRIPTORS.iterdir())
 

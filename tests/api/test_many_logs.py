@@ -62,7 +62,7 @@ def test_verifying_one_log_returns_one_report(directory):
     assert cordwood.verify("data/[1].log").ok
 
 
-def test_one_unreadable_file_does_not_hide_the_others(directory):
+def test_the_other_files_are_verified_if_one_is_unreadable(directory):
     reports = cordwood.verify(["data/000001.log", "data/missing", "data/notes"])
     assert list(reports) == ["data/000001.log"]
     assert {name: type(error) for name, error in reports.errors.items()} == {
@@ -72,7 +72,7 @@ def test_one_unreadable_file_does_not_hide_the_others(directory):
     assert not reports.ok
 
 
-def test_verifying_no_logs_at_all_is_not_ok(tmp_path):
+def test_verifying_an_empty_directory_is_not_ok(tmp_path):
     assert not cordwood.verify(tmp_path).ok
     assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
 
@@ -367,7 +367,7 @@ def test_an_exception_in_the_progress_callback_propagates_to_the_caller(error, d
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100_000)])
-def test_a_split_without_a_dialect_uses_the_one_given(content, tmp_path):
+def test_a_split_without_a_dialect_uses_the_given_dialect(content, tmp_path):
     (tmp_path / "log").write_bytes(content or LOG)
     [split, *_] = cordwood.plan_splits(tmp_path / "log", BLOCK_LEN)
     split = split._replace(dialect=None)

@@ -113,7 +113,7 @@ class Log:
             return file.write(data)
 
 
-def test_collecting_a_writer_sink_cycle_writes_its_records_and_warns(tmp_path):
+def test_garbage_collecting_a_writer_writes_its_records_and_warns(tmp_path):
     path = tmp_path / "example.log"
     log = Log(path)
     log.writer.append(b"one")

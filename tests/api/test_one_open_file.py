@@ -48,7 +48,7 @@ def change_directory(directory):
 
 @pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_keeps_reading_the_open_file_even_if_replaced_or_removed(directory, monkeypatch, happens, threads):
+def test_a_reader_keeps_reading_its_file_after_it_is_replaced_or_removed(directory, monkeypatch, happens, threads):
     monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)
@@ -121,7 +121,7 @@ def opens(path, work):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_does_not_move_the_reader(directory):
+def test_reading_in_a_forked_child_does_not_move_the_parent(directory):
     with cordwood.Reader(directory / "a") as reader:
         assert next(reader)[:1] == b"a"
         child = os.fork()

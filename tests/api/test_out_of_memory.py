@@ -242,12 +242,12 @@ refused(lambda: eval(call))
 
 
 @pytest.mark.parametrize("call", COPY_ONCE | COPY_TWICE)
-def test_handles_cannot_be_copied(call, tmp_path):
+def test_copying_data_raises_a_memory_error(call, tmp_path):
     run(tmp_path, MAKE.format((COPY_ONCE | COPY_TWICE)[call]), SMALL)
 
 
 @pytest.mark.parametrize("call", COPY_TWICE)
-def test_second_copy_of_large_data_runs_out_of_memory(call, tmp_path):
+def test_a_second_copy_of_data_raises_a_memory_error(call, tmp_path):
     run(tmp_path, MAKE.format(COPY_TWICE[call]), LARGE)
 
 

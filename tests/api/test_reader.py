@@ -40,7 +40,7 @@ def test_records_yields_offsets_along_with_the_data():
     assert records[-1].end_offset == len(FILE)
 
 
-def test_reads_records_whose_lengths_are_close_to_the_copy_size():
+def test_reads_records_with_lengths_near_multiples_of_2_kib():
     lengths = [piece * 2048 + more for piece in range(20) for more in (-1, 0, 1) if piece * 2048 + more >= 0]
     records = [PAYLOAD[length : 2 * length] for length in lengths]
     assert list(cordwood.open(reference.encode(records))) == records
@@ -78,7 +78,7 @@ def test_returns_the_batch_before_the_damage_and_then_raises(before):
 # Position --------------------------------------------------------------------------------------
 
 
-def test_tell_is_the_end_of_the_last_record_returned():
+def test_tell_returns_the_end_of_the_last_record_read():
     with cordwood.open(FILE) as reader:
         assert reader.tell() == 0
         for record in reader.records():
@@ -86,7 +86,7 @@ def test_tell_is_the_end_of_the_last_record_returned():
         assert reader.tell() == len(FILE)
 
 
-def test_tell_is_the_end_of_the_damage_after_an_error():
+def test_tell_returns_the_end_of_the_damage_after_an_error():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):
@@ -122,7 +122,7 @@ def test_seeking_resets_the_skipped_regions_and_the_outcome():
 
 
 @pytest.mark.parametrize("ends_with", ["nothing more", "damage"])
-def test_seeking_discards_the_event_after_the_last_batch(ends_with):
+def test_seeking_discards_data_read_ahead_after_the_last_batch(ends_with):
     file = SHORT if ends_with == "nothing more" else SHORT + fragment(80, b"")
     with cordwood.open(file) as reader:
         assert list(next(reader.record_batches())) == [b"one", b"two"]
@@ -443,7 +443,7 @@ def test_values_are_immutable():
                 setattr(value, name, 0)
 
 
-def test_region_length():
+def test_length_of_a_skipped_region():
     _, region, _ = values()
     assert region.length == 10
 

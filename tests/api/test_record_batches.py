@@ -146,7 +146,7 @@ def test_damage_between_batches_raises_an_error():
         assert next(packs, None) is None
 
 
-def test_once_damage_is_no_longer_logged_a_batch_can_span_it():
+def test_a_batch_can_span_damage_that_is_no_longer_logged():
     # Every second record is damaged. The first ten regions are logged, and each ends a pack.
     records = [b"%093d" % index for index in range(3_000)]
     offsets = reference.record_offsets(records)
@@ -236,7 +236,7 @@ def test_ctrl_c_does_not_change_which_records_are_marked_salvaged(at, read_on):
     assert list(reader.records()) == expected[count:]
 
 
-def test_reader_position_is_past_any_regions_after_the_last_record():
+def test_tell_is_past_every_skipped_region_after_a_failed_read():
     """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):

@@ -280,7 +280,7 @@ def test_the_log_number_is_read_from_the_url():
 
 
 @pytest.mark.parametrize("file", [b"", b"no log " * 100, PAYLOAD[:300_000]], ids=["empty", "text", "random"])
-def test_remote_files_that_are_not_logs_fail_like_local_ones(file, tmp_path):
+def test_remote_and_local_files_that_are_not_logs_raise_the_same_error(file, tmp_path):
     """Like a file object, it is identified from its start only."""
 
     def outcome(source):
@@ -379,7 +379,7 @@ def test_salvage_keeps_paths_relative_to_the_fixed_prefix_of_a_pattern(pattern, 
         ("simplecache::file://{}/b/", ["simplecache::file://{}/b/4.log"]),
     ],
 )
-def test_the_matches_of_a_chained_url_pattern_include_its_archive_and_cache(url, names, tmp_path):
+def test_matches_of_a_chained_url_pattern_keep_the_rest_of_the_chain(url, names, tmp_path):
     import zipfile
 
     log = reference.encode([b"one"])
@@ -393,13 +393,13 @@ def test_the_matches_of_a_chained_url_pattern_include_its_archive_and_cache(url,
     assert list(reports) == [name.format(tmp_path) for name in names]
 
 
-def test_a_store_pattern_that_matches_no_files_is_an_error(counted):
+def test_a_store_pattern_that_matches_no_files_is_reported_as_an_error(counted):
     reports = cordwood.verify("counted://logs/*.wandb")
     assert [type(error) for error in reports.errors.values()] == [FileNotFoundError]
     assert not reports.ok
 
 
-def test_planning_splits_requests_the_length_of_each_file_once(counted):
+def test_plan_splits_requests_the_length_of_each_file_once(counted):
     urls = [f"counted://logs/{number}.log" for number in (1, 2)]
     splits = cordwood.plan_splits(urls, 1 << 20)
     assert sorted(CountingFileSystem.infos) == ["/logs/1.log", "/logs/2.log"]
@@ -531,7 +531,7 @@ def test_info_requests_the_length_and_the_start_of_a_file_once(counted):
 
 
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
-def test_naming_the_dialect_costs_no_extra_request(function, counted):
+def test_an_explicit_dialect_causes_no_extra_requests(function, counted):
     function("counted://logs/")
     without = len(CountingFileSystem.requests)
     assert without == 3
@@ -891,7 +891,7 @@ def test_store_client_exceptions_propagate_unchanged(error, method):
     assert caught.value is error
 
 
-def test_a_file_object_shorter_than_its_stated_size_is_an_error():
+def test_a_file_object_shorter_than_its_stated_size_raises_an_error():
     """As obstore's file object does if a server sends an empty body."""
 
     class Cut(io.BytesIO):

@@ -57,7 +57,7 @@ def test_adjacent_ranges_add_up_to_the_whole_log(file, data):
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_salvage_returns_every_record_that_skip_returns(file):
+def test_salvage_returns_every_record_that_the_skip_policy_returns(file):
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:
         skipped = list(reader.records())
     with cordwood.open(file, dialect="leveldb", on_corruption="salvage") as reader:
@@ -142,7 +142,7 @@ def test_report_matches_a_reader_for_any_thread_count(file_with_range, options, 
 
 
 @given(st.one_of(smashed_logs(), files))
-def test_verify_counts_records_dropped_by_the_leveldb_rule(file):
+def test_verify_counts_the_records_that_leveldb_would_drop(file):
     """In one reading."""
     *by_rule, _ = reference.events(file)
     count = sum(isinstance(event, reference.Record) for event in by_rule)

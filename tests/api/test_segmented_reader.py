@@ -111,7 +111,7 @@ def test_a_pattern_that_matches_segments_in_the_current_directory_selects_the_lo
     assert (name, report.record_count) == (".", len(records))
 
 
-def test_logs_matched_by_several_patterns_are_listed_once_segmented_or_not(orders, monkeypatch):
+def test_plain_and_segmented_logs_matched_by_several_patterns_are_listed_once(orders, monkeypatch):
     directory, records = orders
     monkeypatch.chdir(directory.parent)
     with cordwood.open("a.log", "w") as writer:
@@ -220,7 +220,7 @@ def test_seek_to_end_discovers_new_segments(orders):
         assert list(reader) == [record for _, record in records + added]
 
 
-def test_follower_reports_a_missing_segment_even_if_it_never_waits(orders):
+def test_follower_with_zero_timeout_reports_a_missing_segment(orders):
     directory, records = orders
     names = names_in(directory)
     (directory / names[2]).unlink()
@@ -415,7 +415,7 @@ def test_evidence_treats_a_segmented_log_as_one_log(orders):
     assert [found.first_bytes for found in reading.regions_of(log)] == [None, None]
 
 
-def test_evidence_shows_first_bytes_when_two_regions_share_an_offset(orders):
+def test_evidence_shows_the_first_bytes_of_two_regions_at_the_same_offset(orders):
     """A region without bytes, which says that a segment is too long, starts where the damage after it starts."""
     directory, _ = orders
     first, second = names_in(directory)[:2]
@@ -438,7 +438,7 @@ def test_the_sha256_hash_does_not_cover_segments_added_later(orders):
     assert sha256_of(str(directory), end) == hashlib.sha256(whole).hexdigest()
 
 
-def test_map_and_fragments_reject_a_segmented_log_with_advice(orders):
+def test_map_and_fragments_raise_an_error_for_a_segmented_log(orders):
     directory, _ = orders
     for refused in (cordwood.map, lambda path: list(cordwood.fragments(path))):
         with pytest.raises(IsADirectoryError, match="name its files") as raised:
@@ -488,7 +488,7 @@ def test_ignores_files_that_the_operating_system_adds_to_the_directory(orders, n
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on x86-64 Linux a call can be replaced")
-def test_relists_segments_if_all_of_them_were_pruned_after_listing(tmp_path):
+def test_segments_are_listed_again_if_all_were_pruned_after_listing(tmp_path):
     directory = tmp_path / "log"
     directory.mkdir()
     old, new = (directory / f"{offset:020}.log" for offset in (0, 10))

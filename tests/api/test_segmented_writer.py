@@ -285,7 +285,7 @@ def test_opening_a_segmented_log_reads_at_most_its_last_segment(directory):
 
 
 @pytest.mark.skipif(not CAN_FAIL, reason="only on Linux, x86-64")
-def test_opening_syncs_a_segment_directory_that_another_process_may_have_created(directory):
+def test_opening_a_segmented_log_syncs_its_existing_directory(directory):
     directory.mkdir()
     with failing("fsync"), pytest.raises(OSError, match=os.strerror(errno.ENOTTY)) as caught:
         opened(directory)
@@ -293,7 +293,7 @@ def test_opening_syncs_a_segment_directory_that_another_process_may_have_created
     assert list(directory.iterdir()) == []
 
 
-def test_opens_a_log_whose_last_segment_lost_its_first_sector(directory):
+def test_opens_a_log_if_the_first_sector_of_its_last_segment_is_lost(directory):
     synced = [b"synced %d" % number for number in range(100)]
     directory.mkdir()
     first = reference.encode(synced)

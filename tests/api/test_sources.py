@@ -220,7 +220,7 @@ def test_a_buffer_cannot_be_resized_while_it_is_read():
         file.append(reader.tell())
 
 
-def test_a_log_starts_at_the_position_of_a_file_object():
+def test_reading_starts_at_the_position_of_a_file_object():
     source = io.BytesIO(b"header" + FILE)
     source.seek(6)
     with cordwood.open(source, start=OFFSETS[3]) as reader:
@@ -411,7 +411,7 @@ def test_the_bytes_stored_by_a_sink_never_change(kept, some):
     assert b"".join(data[:700_000] for data in expected) == reference.encode(records)
 
 
-def test_a_sink_may_keep_its_bytes_and_then_raise():
+def test_bytes_kept_by_a_sink_stay_valid_after_the_sink_raises():
     kept = []
 
     class Raises:

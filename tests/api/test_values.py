@@ -599,7 +599,7 @@ def test_the_repr_of_a_closed_object_says_that_it_is_closed(opened, shown, tmp_p
 
 
 @pytest.mark.parametrize("name", HANDLES)
-def test_copying_or_pickling_a_handle_fails_with_advice(name, tmp_path):
+def test_copying_or_pickling_a_handle_raises_a_helpful_error(name, tmp_path):
     (tmp_path / "some.log").write_bytes(FILE)
     make, instead = HANDLES[name]
     handle = make(tmp_path / "some.log")

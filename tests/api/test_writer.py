@@ -27,7 +27,7 @@ def path(tmp_path):
 # Appending records -----------------------------------------------------------------------------
 
 
-def test_append_returns_the_record_offset_and_tell_the_log_length():
+def test_append_returns_the_record_offset_and_tell_returns_the_log_length():
     with cordwood.open(io.BytesIO(), "w") as writer:
         assert writer.tell() == 0
         assert writer.append(b"one") == 0
@@ -141,7 +141,7 @@ def test_syncing_through_a_file_object_makes_records_durable(path):
 # Closing ---------------------------------------------------------------------------------------
 
 
-def test_close_writes_the_records_and_can_be_repeated(path):
+def test_close_writes_the_records_and_can_be_called_twice(path):
     writer = cordwood.open(path, "w")
     writer.append(b"one")
     writer.close()

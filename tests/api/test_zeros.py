@@ -72,7 +72,7 @@ def test_trailing_zeros_can_span_parts_read_by_several_threads():
 
 # The two records of a packed log share a container.
 @pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"packed"}))
-def test_no_zeros_offset_without_trailing_zeros(dialect):
+def test_a_log_without_trailing_zeros_has_no_zeros_offset(dialect):
     log = log_in(dialect, [b"one", bytes(50)])
     record = log_in(dialect, [b"one", b"two"])[len(log_in(dialect, [b"one"])) :]
     block = 2 * BLOCK_LEN + (7 if dialect == "wandb_old" else 0)
@@ -100,7 +100,7 @@ def test_the_offset_of_trailing_zeros_after_damage_is_reported():
     assert (report.ok, report.outcome.zeros_offset) == (False, len(file))
 
 
-def test_no_zeros_offset_for_a_range_that_ends_early():
+def test_a_range_that_ends_early_has_no_zeros_offset():
     file = reference.encode([b"one"]) + bytes(3 * BLOCK_LEN - 10)
     assert cordwood.verify(file, end=BLOCK_LEN).outcome.zeros_offset is None
     assert cordwood.verify(file, start=BLOCK_LEN).outcome.zeros_offset == BLOCK_LEN
@@ -177,7 +177,7 @@ def test_zeros_found_in_random_files_match_the_reference(file):
 
 
 @given(st.one_of(files, zeros_between))
-def test_zeros_found_under_the_leveldb_rule_match_the_reference(file):
+def test_zeros_found_with_the_skip_policy_match_the_reference(file):
     *events, _ = reference.events(file)
     expected_offset, _ = zeros_of(events, len(file))
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:

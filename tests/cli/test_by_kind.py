@@ -185,7 +185,7 @@ def test_by_kind_fails_if_it_runs_out_of_file_descriptors(log_of, directory):
     assert (done.returncode, done.stderr, len(list((directory / "t").iterdir()))) == (0, "", 240)
 
 
-def test_by_kind_fails_if_a_kind_shows_up_during_conversion(log_of, directory, monkeypatch, capsys):
+def test_by_kind_fails_if_a_new_kind_appears_during_conversion(log_of, directory, monkeypatch, capsys):
     log_of("some", "A", "A")
 
     def make_directory(path, source):

@@ -166,7 +166,7 @@ def test_omitted_rows_do_not_add_columns_to_the_table(reading_count, tmp_path):
     assert [row.rpartition(",")[2] for row in rows] == ["text", "more"]
 
 
-def test_a_live_file_whose_key_is_not_utf8_is_omitted_from_the_table(tmp_path):
+def test_a_live_file_with_a_key_that_is_not_utf8_is_omitted_from_the_table(tmp_path):
     def added(number, smallest):
         keys = bytes([len(smallest) + 8]) + smallest + b"\1" + bytes(7) + b"\11z\1" + bytes(7)
         return b"\7\0" + bytes([number]) + b"\52" + keys
@@ -332,7 +332,7 @@ def test_a_table_is_removed_if_writing_fails(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("form", ["ndjson", "csv", "parquet", "arrow"])
-def test_error_names_the_file_if_its_table_ends_up_short(form, tmp_path):
+def test_error_names_the_output_file_if_the_disk_is_full(form, tmp_path):
     """A short table is written only when the file is closed."""
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
@@ -702,7 +702,7 @@ def test_converting_summaries_writes_one_row_per_run(tmp_path, capfd):
     assert "a value of the record at offset 7 is left out: the value of 'loss' is not JSON" in err
 
 
-def test_each_line_of_converted_run_output_is_assigned_to_its_stream(tmp_path):
+def test_converting_run_output_assigns_each_line_to_stdout_or_stderr(tmp_path):
     """Each line belongs to one stream, even if the other prints meanwhile; the last lines end with the run."""
     path, table = tmp_path / "run-a.wandb", tmp_path / "t.parquet"
     pieces = [(1, b"on"), (0, b"\r1%"), (1, b"e\n\ntw"), (0, b""), (0, b"\r\n2%"), (1, b"\xc3\xb6"), (1, b"\x0b")]

@@ -138,7 +138,7 @@ def test_a_directory_with_only_metadata_is_an_empty_export(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("verb", ["verify", "stat", "info", "cat --as entity", "convert --as entity", "salvage"])
-def test_a_file_missing_from_an_export_is_a_failure(verb, export, tmp_path, capfd):
+def test_a_file_missing_from_an_export_makes_the_command_fail(verb, export, tmp_path, capfd):
     missing = export / "all_namespaces/kind_User/output-1"
     missing.unlink()
     to = {"convert --as entity": [tmp_path / "t.ndjson"], "salvage": [tmp_path / "salvaged"]}.get(verb, [])
@@ -156,7 +156,7 @@ NAMES = ["", "..", "a/../../b", "/etc/passwd", "a\0b"]
 @pytest.mark.parametrize(
     "data", ["cut", b"", b"<html>", bytes(2 << 20), *(list_of_files([name]) for name in NAMES)], ids=range(9)
 )
-def test_an_unreadable_file_list_is_a_failure(data, export, capfd):
+def test_verify_fails_if_the_file_list_is_unreadable(data, export, capfd):
     """Otherwise missing files would not be noticed."""
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     path.write_bytes(path.read_bytes()[:-1] if data == "cut" else data)
@@ -167,7 +167,7 @@ def test_an_unreadable_file_list_is_a_failure(data, export, capfd):
 
 
 @pytest.mark.parametrize("change", ["every cut", "damage", "junk", "not a message"])
-def test_unreadable_overall_metadata_is_a_failure(change, export, capfd):
+def test_commands_fail_if_the_overall_metadata_is_unreadable(change, export, capfd):
     """Otherwise missing entities would not be noticed. A cut between the two records leaves a log without damage."""
     path = next(export.glob("*.overall_export_metadata"))
     data = path.read_bytes()
@@ -213,7 +213,7 @@ def test_an_export_directory_without_files_is_accepted(export, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_directory_missing_from_an_export_is_a_failure(export, capfd):
+def test_verify_fails_if_a_directory_is_missing_from_an_export(export, capfd):
     shutil.rmtree(export / "all_namespaces/kind_User")
     assert main(["verify", str(export)]) == 1
     path = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
@@ -456,7 +456,7 @@ def test_a_log_named_like_export_metadata_is_still_read(name, tmp_path, capfd):
     assert json.loads(capfd.readouterr().out)["exports"] == []
 
 
-def test_a_linked_export_list_does_not_include_other_files(export, capfd):
+def test_verify_accepts_a_link_to_an_export_file_list(export, capfd):
     list_ = export / "all_namespaces/kind_User/all_namespaces_kind_User.export_metadata"
     (export / "link.export_metadata").symlink_to(list_)
     assert main(["verify", str(export)]) == 0
@@ -531,7 +531,7 @@ def test_info_lists_incomplete_exports_and_counts_other_logs(export, tmp_path, c
     assert cordwood.info(alone / "output-0").unlisted_logs == ()
 
 
-def test_a_file_name_alone_does_not_make_it_export_metadata(export, capfd):
+def test_a_file_is_not_recognized_as_export_metadata_by_its_name_alone(export, capfd):
     path = next(export.glob("*.overall_export_metadata"))
     path.write_bytes(reference.encode([b"3", b"\xff"]))
     assert main(["info", "--json", str(path)]) == 0
@@ -606,7 +606,7 @@ def test_a_link_to_export_metadata_selects_the_linked_export(export, tmp_path):
     assert found.missing_files == (str(list_),)
 
 
-def test_a_copy_of_the_metadata_also_describes_a_complete_export(export, capfd):
+def test_an_export_with_a_second_copy_of_its_metadata_is_complete(export, capfd):
     shutil.copy(next(export.glob("*.overall_export_metadata")), export / "copy.overall_export_metadata")
     exports = cordwood.info(export).exports
     assert [Path(found.path).name for found in exports] == [
@@ -741,7 +741,7 @@ def test_an_export_with_no_entities_converts_to_an_empty_table(form, tmp_path, c
     assert main(["cat", str(directory)]) == 0
 
 
-def test_library_and_command_agree_on_a_lone_export_list(export, capsys):
+def test_library_and_verify_command_agree_about_an_export_file_list(export, capsys):
     [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
     assert main(["verify", str(metadata)]) == 0
     out, err = capsys.readouterr()

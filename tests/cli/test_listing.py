@@ -44,7 +44,7 @@ def read_from_pipe(pipe, log, *arguments):
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
-def test_a_pipe_that_contains_another_log_is_read_once(verb, expected, code, tmp_path):
+def test_a_pipe_named_after_another_log_is_read_only_once(verb, expected, code, tmp_path):
     """It has the name of log 9 and the records of log 6. Opening it a second time would hang forever."""
     pipe = tmp_path / "000009.log"
     status, out, _ = read_from_pipe(pipe, recyclable(6, 5, b"one"), *verb, pipe)
@@ -98,7 +98,7 @@ def test_stdin_is_not_mistaken_for_a_file_named_dash(tmp_path, monkeypatch):
     assert (file.name, file.file_len) == ("./-", (tmp_path / "-").stat().st_size)
 
 
-def test_a_pattern_never_reads_stdin_in_place_of_a_dangling_link_named_dash(tmp_path, monkeypatch):
+def test_a_pattern_that_matches_a_file_named_dash_does_not_read_stdin(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("-").symlink_to("missing")
     assert [file.name for file in inputs_of(["*"])] == ["./-"]
@@ -119,7 +119,7 @@ def test_converting_does_not_overwrite_a_log_through_a_link(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("verb", [["evidence"], ["map", "--svg"]], ids=["evidence", "map"])
-def test_overwrites_an_earlier_page_but_never_a_log(verb, tmp_path, capsys):
+def test_overwrite_replaces_an_earlier_page_but_never_a_log(verb, tmp_path, capsys):
     directory = tmp_path / "in"
     directory.mkdir()
     (directory / "one.log").write_bytes(log := reference.encode([b"one"]))

@@ -97,7 +97,7 @@ def test_a_map_shows_a_single_damaged_byte(at, fragment):
     assert float(shown.get("width")) >= 2.5
 
 
-def test_merges_adjacent_regions_and_caps_the_list():
+def test_merges_adjacent_regions_and_lists_at_most_1000():
     parts = [(10, WHOLE), (5, DAMAGE), (5, DAMAGE), (5, LOST), (10, WHOLE)] * 2000
     cells = Cells(runs_of(*parts), cell_len=16, count_max=64)
     assert (cells.region_count, len(cells.regions)) == (4000, 1000)
@@ -183,7 +183,7 @@ def full():
     return Cells(runs_of(*parts), cell_len=1 << 25, count_max=128 * 64)
 
 
-def test_a_picture_fills_its_width_and_is_legible_at_500_pixels(full):
+def test_a_picture_scales_to_the_page_and_is_legible_at_500_pixels(full):
     drawn = document(full)
     root = parsed(drawn)
     left, top, width, _ = map(float, root.get("viewBox").split())

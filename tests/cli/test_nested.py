@@ -367,7 +367,7 @@ def is_same(kind, found, value):
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.dictionaries(st.sampled_from("xyz"), JSON, max_size=3), min_size=1, max_size=4))
-def test_any_json_documents_can_be_stored_as_parquet(documents):
+def test_arbitrary_json_documents_can_be_stored_as_parquet(documents):
     learned, _ = table_pairs.learned_of("json", json_log(documents))
     batches, _ = table_pairs.fill(Table(PAYLOADS["json"], "arrow", learned.columns), json_log(documents))
     table = pa.Table.from_batches(batches, learned.schema)
@@ -394,7 +394,7 @@ def test_messages_mention_integers_of_more_than_64_bits(tmp_path, capfd):
 
 @pytest.mark.parametrize("last", [{}, {"other": 1}], ids=["one reading", "two readings"])
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_columns_that_collide_in_arrow_are_not_a_usage_error(form, last, tmp_path, capfd):
+def test_convert_fails_if_two_column_names_collide_in_arrow(form, last, tmp_path, capfd):
     path = tmp_path / "log"
     with cordwood.open(path, "x") as writer:
         writer.extend(json.dumps(value).encode() for value in ({"a\0": 1, r"a\x00": 2}, last))

@@ -28,7 +28,7 @@ def test_repaired_and_lost_regions_are_listed_in_file_order(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("name", ["log", "log/", "log/.", "log/../log"])
-def test_puts_a_segmented_log_in_a_directory_of_its_own(name, tmp_path, monkeypatch, capfd):
+def test_salvage_writes_a_segmented_log_to_its_own_directory(name, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     with cordwood.open("log", "a", segment_len=40) as log:
         log.extend([b"record %d" % number for number in range(20)])

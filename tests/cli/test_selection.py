@@ -105,7 +105,7 @@ def test_an_empty_table_still_has_the_requested_columns(tmp_path):
     assert to.read_text() == "loss,_step\n"
 
 
-def test_fields_column_of_version_edits_can_go_anywhere(tmp_path, capfd):
+def test_fields_column_of_version_edits_can_be_in_any_position(tmp_path, capfd):
     """They are written while they are made, which is possible only at the end of a row."""
     path = tmp_path / "MANIFEST-000001"
     with cordwood.open(path, "x") as writer:

@@ -111,7 +111,7 @@ def test_commands_import_slow_modules_only_when_needed(command, tmp_path):
     assert shown == {verb}
 
 
-def test_version_needs_no_command(tmp_path):
+def test_version_imports_no_command_modules(tmp_path):
     statement = "from cordwood.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass"
     modules = imported(f"exec({statement!r})", tmp_path)
     assert "cordwood.cli" in modules
@@ -120,7 +120,7 @@ def test_version_needs_no_command(tmp_path):
     assert {name.partition(".")[0] for name in modules} & SLOW == {"textwrap"}
 
 
-def test_the_import_checks_cover_every_verb():
+def test_the_import_checks_cover_every_command():
     # `completion` is left out: it imports all of them, and its script is printed only once.
     assert {command.split()[0] for command in COMMANDS} == set(VERBS) - {"completion"}
 

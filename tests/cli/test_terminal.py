@@ -93,7 +93,7 @@ def test_records_are_escaped_on_a_terminal(command, shown, tmp_path):
     assert on_a_terminal(*command.split(), "log", cwd=tmp_path) == shown
 
 
-def test_json_output_on_a_terminal_is_still_json(tmp_path):
+def test_json_output_on_a_terminal_is_valid_json(tmp_path):
     text = "\x1b\x7f\x9b\u202eä\U000e0001"
     (tmp_path / "log").write_bytes(reference.encode([text.encode()]))
     for command, field in [

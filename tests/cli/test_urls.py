@@ -116,7 +116,7 @@ def test_a_local_file_named_like_a_url_takes_precedence_over_the_url(name, tmp_p
     ]
 
 
-def test_client_errors_name_the_source_and_do_not_stop_the_others(monkeypatch, capfd):
+def test_a_client_error_names_its_source_and_does_not_stop_other_sources(monkeypatch, capfd):
     """Clients have classes of errors of their own, without a file name."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
 
@@ -154,7 +154,7 @@ def test_a_source_file_given_as_a_url_is_not_overwritten(path, tmp_path):
     assert path.read_bytes() == before
 
 
-def test_salvage(path, tmp_path):
+def test_salvage_accepts_a_url(path, tmp_path):
     for name, source in ("a", path), ("b", f"file://{path}"):
         for options in [], ["--overwrite"]:
             assert run("salvage", *options, str(source), str(tmp_path / name))[0] == 3

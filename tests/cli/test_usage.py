@@ -85,7 +85,7 @@ def test_reports_a_log_too_large_for_memory_and_reads_the_rest(arguments, out, e
     assert sorted(path.name for path in tmp_path.iterdir()) == ["large.log", "small.log", *["table.csv"] * is_several]
 
 
-def test_pyarrow_running_out_of_memory_is_reported_as_such(monkeypatch, tmp_path, capfd):
+def test_a_pyarrow_memory_error_is_reported_as_not_enough_memory(monkeypatch, tmp_path, capfd):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     with cordwood.open(tmp_path / "log", "x") as writer:

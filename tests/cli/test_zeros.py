@@ -143,7 +143,7 @@ def test_info_counts_logs_that_end_in_zeros(run, tmp_path):
     assert f"5,100 zeros at the ends of 2 logs: {MEANING}" in out
 
 
-def test_a_writer_still_treats_trailing_zeros_as_a_torn_tail(tmp_path):
+def test_a_writer_treats_trailing_zeros_as_a_torn_tail(tmp_path):
     path = write(tmp_path / "log", LOG + bytes(5_000))
     with pytest.raises(cordwood.TornTailError):
         cordwood.open(path, "a")

@@ -23,7 +23,7 @@ def test_ccl_zeros_at_the_end_of_a_file_are_skipped(tmp_path):
     log.close()
 
 
-def test_ccl_not_a_batch_records_are_skipped_and_reported(tmp_path, caplog):
+def test_records_that_are_not_batches_are_skipped_and_reported(tmp_path, caplog):
     good, other = write_batch(7, [(PUT, b"key", b"value")]), write_batch(8, [(PUT, b"a", b"b"), (9, b"c")])
     path = tmp_path / "000005.log"
     path.write_bytes(reference.encode([b"no batch", other, good]))
@@ -61,7 +61,7 @@ def logs_with_counts(directory):
         yield count, path
 
 
-def test_ccl_count_errors_are_logged_without_losing_operations(tmp_path, caplog):
+def test_ccl_count_mismatches_are_logged_without_losing_operations(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         log = ccl.LogFile(path)
@@ -73,7 +73,7 @@ def test_ccl_count_errors_are_logged_without_losing_operations(tmp_path, caplog)
         theirs.close()
 
 
-def test_dfindexeddb_count_errors_are_logged_and_the_stated_count_is_returned(tmp_path, caplog):
+def test_dfindexeddb_count_mismatches_are_logged_and_the_stated_count_is_returned(tmp_path, caplog):
     for count, path in logs_with_counts(tmp_path):
         caplog.clear()
         found, _ = dfindexeddb.FileReader(str(path)).GetWriteBatches()

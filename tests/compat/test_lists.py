@@ -30,7 +30,7 @@ def names_in(text):
     return re.findall(r"^\* \*\*([a-z-]+)\*\*:", text, re.MULTILINE)
 
 
-def test_the_page_and_the_modules_list_the_same_deviations():
+def test_compat_page_and_module_docstrings_list_the_same_deviations():
     page = (Path(__file__).parents[2] / "docs/reference/compat.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     for title, module in MODULES.items():

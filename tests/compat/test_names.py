@@ -172,7 +172,7 @@ def test_drop_in_modules_define_the_names_of_originals_that_cannot_be_installed(
                 assert (found.value if isinstance(found, enum.Enum) else found) == how
 
 
-def test_ccl_only_logs_documentation_lists_the_missing_names():
+def test_ccl_documentation_lists_the_missing_names():
     assert all(f"`{name}`" in ccl.__doc__ for name in CCL_MISSING)
     assert CCL_MISSING.isdisjoint(dir(ccl))
 

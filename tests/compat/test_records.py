@@ -149,7 +149,7 @@ class OnlySome:
             setattr(self, name, getattr(file, name))
 
 
-def test_appengine_only_read_is_required_of_a_source():
+def test_appengine_only_read_method_is_required_of_a_source():
     pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
     reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS

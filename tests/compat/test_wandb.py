@@ -178,7 +178,7 @@ def raised_and_returned(store):
         assert store._scanner._skipped_count <= LISTED_ENOUGH + 100  # noqa: SLF001 - each check costs this much
 
 
-def test_wandb_stores_read_past_more_damage_than_the_reader_lists(tmp_path, caplog):
+def test_a_data_store_reads_past_101000_damaged_regions(tmp_path, caplog):
     """101,000 regions before the first record: they touch, but have different reasons."""
     twin = bytearray(reference.encode([b"", *[b"x"] * 101_000, b"last"]))
     damaged = []

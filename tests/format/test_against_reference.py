@@ -101,7 +101,7 @@ def test_reads_logs_written_by_the_reference_implementation(records):
 
 
 @given(record_lists)
-def test_the_reference_reads_the_written_records(records):
+def test_the_reference_reads_records_written_by_the_library(records):
     events, end = expected_events(written(records))
     assert [event.data for event in events] == records
     assert end.kind == "clean"
@@ -136,7 +136,7 @@ def as_event(item):
 
 
 @given(files_with_ranges(), options)
-def test_raises_the_same_damage_that_the_reference_finds(file_with_range, options):
+def test_raises_an_error_for_each_damage_found_by_the_reference(file_with_range, options):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, **options)

@@ -53,7 +53,7 @@ def test_each_case_mentioned_in_the_table_of_bugs_exists():
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*-cases.md")), ids=lambda page: page.stem)
-def test_tests_and_cases_in_the_engine_tables_exist(page):
+def test_tests_and_cases_named_in_the_engine_tables_exist(page):
     sources = (RUST_TESTS / "leveldb_log_test.rs", *(RUST_TESTS / "engines").glob("*.rs"))
     words = set(re.findall(r"\w+", "".join(source.read_text(encoding="utf-8") for source in sources)))
     text = page.read_text(encoding="utf-8").partition("\n## Recovery modes")[0]
@@ -235,7 +235,7 @@ def test_salvage_repair_and_detection_are_optional(tmp_path, capsys):
     assert run(capsys, none, must=True)[0] == 3
 
 
-def test_salvage_must_return_every_record_that_skip_returns(capsys):
+def test_salvage_must_return_every_record_that_the_skip_policy_returns(capsys):
     """S10."""
     found = {
         "all": [[[0, 10, 3, "2a94b2e9"], [10, 20, 3, "00000001"]], 0],
@@ -281,7 +281,7 @@ for line in sys.stdin:
     assert re.search(r"^suite 2: \d+ equal, \d+ different$", done.stdout, re.MULTILINE)
 
 
-def test_cases_catch_nearly_all_mutations_and_exceptions_give_a_reason():
+def test_conformance_cases_catch_at_least_95_percent_of_mutations():
     files = [(mutants.ROOT / file).read_text(encoding="utf-8") for file in [*mutants.JAVASCRIPT, *mutants.PYTHON]]
     lines = {line.strip() for text in files for line in text.splitlines()}
     changed = {old for old, _ in mutants.reasons()}

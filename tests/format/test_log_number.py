@@ -85,7 +85,7 @@ def test_the_log_number_is_found_even_if_the_log_starts_with_damage(zstd: bool) 
 
 
 @pytest.mark.parametrize(("kind", "reason"), [(15, "unknown_kind"), (253, "ignored_kind")])
-def test_a_fragment_of_unknown_type_proves_that_the_log_continues(kind: int, reason: str) -> None:
+def test_a_block_that_starts_with_an_unknown_fragment_type_is_read(kind: int, reason: str) -> None:
     """After damage, a block that starts with a fragment of this log is not skipped, for any type of fragment."""
 
     def fragment(kind: int, data: bytes) -> bytes:
@@ -100,7 +100,7 @@ def test_a_fragment_of_unknown_type_proves_that_the_log_continues(kind: int, rea
     assert regions == [(0, BLOCK_LEN, "zero_header"), (BLOCK_LEN, BLOCK_LEN + 11 + 18, reason)]
 
 
-def test_every_way_of_reading_follows_the_rule_for_log_numbers(renamed: Path, tmp_path: Path) -> None:
+def test_every_function_uses_the_log_number_from_the_file_name(renamed: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.log"
     copy.write_bytes(renamed.read_bytes())
     for path, number, found, other in (renamed, 9, [], 6), (copy, 6, [b"one", b"two"], None):
@@ -202,7 +202,7 @@ def test_salvaging_a_file_that_belongs_to_another_log_writes_no_file(renamed: Pa
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
-def test_cannot_overwrite_a_log_with_a_different_log_number(renamed: Path, tmp_path: Path) -> None:
+def test_salvage_cannot_overwrite_a_log_with_a_different_log_number(renamed: Path, tmp_path: Path) -> None:
     """Even with --overwrite, records are not put under another log's name."""
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -218,7 +218,7 @@ def test_cannot_overwrite_a_log_with_a_different_log_number(renamed: Path, tmp_p
     assert sorted(path.name for path in saved.iterdir()) == ["000006.log", "000007.log"]
 
 
-def test_command_prints_both_the_log_number_found_and_the_expected_one(renamed: Path, tmp_path: Path) -> None:
+def test_commands_print_the_log_number_found_and_the_expected_number(renamed: Path, tmp_path: Path) -> None:
     text = "the whole file belongs to log 6; the name says 9; to read it: --log-number 6\n"
     convert = "convert --as raw"
     for verb in "verify", "verify --json", "stat", "cat", convert, f"{convert} --to csv", "fragments", "map":

@@ -83,7 +83,7 @@ def test_stat_counts_the_same_containers_as_the_reference(groups, codec):
 
 
 @given(records, st.sampled_from([None, "zstd"]), st.sampled_from(["append", "close"]), st.data())
-def test_the_reference_reads_the_records_of_a_writer(tmp_path_factory, records, compression, flush, data):
+def test_the_reference_reads_records_written_by_the_library(tmp_path_factory, records, compression, flush, data):
     path = tmp_path_factory.mktemp("packed") / "a.log"
     offsets = []
     left = list(records)
@@ -211,7 +211,7 @@ def test_a_damaged_container_is_reported_in_exactly_one_of_the_adjacent_ranges()
             assert [(region.reason, region.offset) for region in regions] == [(reason, start)], at
 
 
-def test_joining_two_packed_logs_at_a_block_boundary_preserves_both_marks():
+def test_two_packed_logs_joined_at_a_block_boundary_are_both_read():
     first, second = a_log(), packed_reference.encode([([b"second", b"log"], 0)], 0)
     file = first.ljust(3 * BLOCK_LEN, b"\0") + second
     with cordwood.open(file) as reader:
@@ -222,7 +222,7 @@ def test_joining_two_packed_logs_at_a_block_boundary_preserves_both_marks():
 
 
 @pytest.mark.parametrize("damage", [b"\0" * 17, b"\xff" * 17, bytes(range(100, 117))])
-def test_ordinary_records_after_a_damaged_mark_do_not_hide_containers(damage):
+def test_containers_after_a_damaged_mark_and_ordinary_records_are_read(damage):
     log = packed_reference.encode([([b"one", b"two"], None), ([b"three", b"four"], 1), ([b"five", b"six"], 0)], 1)
     file = damage + log[17:]
     with cordwood.open(file, on_corruption="salvage") as reader:
@@ -231,7 +231,7 @@ def test_ordinary_records_after_a_damaged_mark_do_not_hide_containers(damage):
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
-def test_appending_preserves_the_codec_of_the_mark(tmp_path, compression):
+def test_appending_to_a_packed_log_keeps_its_compression(tmp_path, compression):
     path = tmp_path / "a.log"
     records = [b"record %d" % number * 5 for number in range(100)]
     with cordwood.open(path, "w", dialect="packed", compression=compression) as writer:

@@ -136,7 +136,7 @@ def test_adjacent_ranges_contain_all_records_and_regions(kind, policy, damage, t
 
 @pytest.mark.cell("*", "range")
 @every_kind
-def test_reading_from_a_record_returns_it_and_all_later_ones(kind, tmp_path):
+def test_seeking_to_a_record_returns_that_record_and_all_later_records(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         records = made.records()
@@ -256,7 +256,7 @@ def zstd_len(frame):
 @every_damage
 @every_kind
 @pytest.mark.cell("*", "salvage repair")
-def test_a_salvaged_copy_contains_the_records_that_salvaging_finds(kind, damage, way, tmp_path):
+def test_a_salvaged_copy_contains_the_records_that_the_model_expects(kind, damage, way, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, damage)
         new = tmp_path / f"new-{seed}.log"
@@ -325,7 +325,7 @@ def test_a_follower_of_a_growing_log_returns_each_record_once(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed numbered compressed", "follow-flips")
 @every_local_kind
-def test_followers_handle_flipped_bits_just_like_readers(kind, tmp_path):
+def test_followers_and_readers_report_flipped_bits_the_same_way(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed, "flips")
         assert followed(made, tmp_path / f"{seed}.log", [made.data]) == (made.records(), made.regions())
@@ -375,7 +375,7 @@ def test_follower_can_continue_past_a_padded_torn_record(kind, tmp_path):
 
 @pytest.mark.cell("one-file segmented packed", "follow-truncate")
 @appends
-def test_follower_returns_records_that_replace_a_truncated_one(kind, tmp_path):
+def test_follower_returns_records_that_replace_a_truncated_record(kind, tmp_path):
     for seed in SEEDS:
         made = log(kind, seed)
         more = reference.encode(payloads(random.Random(seed), 20), len(made.data))
@@ -423,7 +423,7 @@ def test_spark_job_matches_the_model(kind, damage, policy, tmp_path):
 @every_damage
 @both_policies
 @pytest.mark.parametrize("kind", ["one-file", "packed", "numbered", "compressed", "remote"])
-def test_claimed_ranges_match_the_model(kind, policy, damage, tmp_path):
+def test_ranges_claimed_by_beam_match_the_model(kind, policy, damage, tmp_path):
     """The part of Beam's source that needs no Beam."""
     for seed in SEEDS:
         made = log(kind, seed, damage)

@@ -84,7 +84,7 @@ def test_a_break_between_two_segments_is_reported_as_one_region(policy, segments
 @pytest.mark.cell("segmented", "range threads batches")
 @settings(max_examples=40)
 @given(broken(), st.data())
-def test_reader_started_at_a_record_returns_the_rest(segments, data):
+def test_reader_opened_at_a_record_offset_returns_all_later_data(segments, data):
     with tempfile.TemporaryDirectory() as parent:
         directory = directory_of(segments, parent)
         records = [event for event in expected(segments)[0] if isinstance(event, reference.Record)]

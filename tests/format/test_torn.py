@@ -98,7 +98,7 @@ def test_a_short_text_is_not_mistaken_for_a_torn_header(text, policy, tmp_path):
 
 
 @pytest.mark.parametrize("header", [b"\xb1\x7e\x04\x9d1234"[:6], b"1.2", b"\x01\x02\x03\x04\x05"])
-def test_shorter_or_binary_data_can_be_a_torn_header(header, tmp_path):
+def test_very_short_or_binary_data_is_accepted_as_a_torn_header(header, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(header)
     with cordwood.open(path, "a", on_torn_tail="truncate") as writer:

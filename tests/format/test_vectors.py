@@ -51,7 +51,7 @@ PREALLOCATED = {
 }
 
 
-def test_the_table_describes_each_vector():
+def test_the_readme_table_describes_each_vector_file():
     table = re.findall(
         r"^\| `([^`]+)` \| ([\d,]+) \| `(\w+)` \|", (VECTORS / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -63,7 +63,7 @@ def test_the_table_describes_each_vector():
 
 
 @pytest.mark.parametrize(("path", "expected"), known(RECORDS))
-def test_records(path, expected):
+def test_vector_record_counts(path, expected):
     with cordwood.open(path) as reader:
         records = list(reader.records())
         assert reader.outcome.kind == "clean"

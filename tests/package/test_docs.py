@@ -119,7 +119,7 @@ def skip_without(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_running_a_page_prints_the_output_it_shows(page, tmp_path, monkeypatch):
+def test_running_the_examples_of_a_page_prints_the_output_shown(page, tmp_path, monkeypatch):
     skip_without(page)
     monkeypatch.chdir(tmp_path)
     if page == torch_substitute.PAGE:
@@ -213,7 +213,7 @@ def test_the_index_lists_every_documentation_page():
     assert {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")} - listed == {"index.md"}
 
 
-def test_every_message_on_the_troubleshooting_page_can_actually_occur():
+def test_every_message_on_the_troubleshooting_page_is_in_the_source():
     page = (ROOT / "docs/guides/troubleshooting.md").read_text(encoding="utf-8")
     ours = re.sub(r"(?ms)^## `wandb sync` fails\n.*?(?=^## )", "", page)
     messages = re.findall(r"(?m)^\| `([^`]+)` \|", ours)

@@ -84,7 +84,7 @@ def test_the_public_names_include_classes_functions_and_members():
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_help(name):
+def test_help_shows_summary(name):
     text = inspect.getdoc(PUBLIC[name])
     assert text
     assert text.splitlines()[0] in pydoc.render_doc(PUBLIC[name], renderer=pydoc.plaintext)

@@ -173,7 +173,7 @@ def test_uninterpreted_fields_get_their_own_column(tmp_path):
     assert (json.loads(first["__other_fields__"]), second["__other_fields__"]) == (others, "")
 
 
-def test_bytes_values_are_converted_the_same_way_everywhere(tmp_path):
+def test_bytes_are_converted_to_base64_in_arrays_maps_and_columns(tmp_path):
     """On their own, in an array, in a map, and in a column that also contains text."""
     path = tmp_path / "output-0"
     blob = b"\x08\x0e" + b"\x20\x00" + field(5, field(3, b"abc"))

@@ -88,7 +88,7 @@ def deleted(level, number):
         ([b"\xac\x02\x02" + new(0, 5), new(0, 6), b"\xac\x02\x00" + new(0, 7)], [(0, 0, 6), (0, 0, 7)]),
     ],
 )
-def test_the_live_files_are_those_added_but_never_deleted_by_the_edits(edits, expected, tmp_path):
+def test_live_files_are_the_files_added_and_not_deleted_by_the_edits(edits, expected, tmp_path):
     found = version_edit.live_files(edits)
     assert [(live.column_family, live.file.level, live.file.file_number) for live in found] == expected
     with cordwood.open(tmp_path / "MANIFEST-000001", "x") as writer:
@@ -152,7 +152,7 @@ def test_an_edit_iterates_over_its_fields_in_order():
     assert list(VersionEdit(b"")) == []
 
 
-def test_files_in_a_leveldb_manifest_are_the_ones_that_exist(tmp_path):
+def test_a_leveldb_manifest_lists_exactly_the_existing_files(tmp_path):
     random.seed(3)
     directory = tmp_path / "db"
     database = plyvel.DB(str(directory), create_if_missing=True, write_buffer_size=1 << 20, max_file_size=1 << 20)
@@ -218,7 +218,7 @@ def options(**settings):
     return made
 
 
-def test_files_in_a_rocksdb_manifest_are_the_ones_that_exist(tmp_path):
+def test_a_rocksdb_manifest_lists_exactly_the_existing_files(tmp_path):
     directory = tmp_path / "db"
     database = Rdict(str(directory), options(disable_auto_compactions=True))
     users = database.create_column_family("users", options(disable_auto_compactions=True))
@@ -316,7 +316,7 @@ def test_edits_about_rocksdb_blob_files_are_decoded(tmp_path):
         handle.close()
 
 
-def test_each_edit_of_a_rocksdb_atomic_flush_states_how_many_more_follow(tmp_path):
+def test_each_edit_of_a_rocksdb_atomic_flush_states_how_many_edits_follow(tmp_path):
     """Each edit of a group says how many more follow, down to 0."""
     directory = tmp_path / "db"
     settings = {"atomic_flush": True, "write_buffer_size": 64 << 10}

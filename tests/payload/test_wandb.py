@@ -196,7 +196,7 @@ def test_environment_records_are_merged_and_the_last_run_record_wins():
     assert (found["id"], found["notes"], found["tags"]) == ("r", None, [])
 
 
-def test_the_command_of_a_run_started_as_a_module_contains_python_m():
+def test_the_command_of_a_run_started_as_a_module_contains_dash_m():
     record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
@@ -205,7 +205,7 @@ def test_the_output_of_a_run_is_the_text_that_it_printed(run):
     assert wandb.output(run) == "one 1\n\r50%tw\u00f6\n"
 
 
-def test_system_metrics_match_the_ones_wandb_recorded(run):
+def test_system_metrics_match_the_metrics_recorded_by_wandb(run):
     """Rows are expected as made by `send_stats` in `wandb/sdk/internal/sender.py`."""
     messages = messages_in(run)
     [start] = [message.run.start_time.ToMicroseconds() for message in messages if message.HasField("run")]
@@ -546,7 +546,7 @@ BROKEN = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=2), JSON | BROKEN), max_size=6), st.booleans())
-def test_unreadable_values_are_omitted_from_steps_and_changes(values, is_last):
+def test_unreadable_values_are_omitted_from_history_and_summary(values, is_last):
     message = Record()
     for path, text in values:
         item(message.history.item, path, text)

@@ -245,7 +245,7 @@ def test_rocksdb_recognizes_transaction_markers(start, says, tmp_path):
         recovered_by_rocksdb(tmp_path / "db", operations)
 
 
-def test_rocksdb_rejects_the_same_wrong_count_as_cordwood(tmp_path):
+def test_rocksdb_and_cordwood_reject_the_same_wrong_count(tmp_path):
     directory = tmp_path / "db"
     Rdict(str(directory), rocksdb_options()).close()
     record = bytearray(bytes(WriteBatch.build(1, [Operation("log_data", value=b"x")])))

@@ -325,7 +325,7 @@ def test_a_repeated_batch_is_written_only_once(spark, tmp_path):
 
 
 @pytest.mark.parametrize("limit", [None, 7])
-def test_available_now_delivers_every_record_even_after_an_uncommitted_batch(spark, tmp_path, limit):
+def test_available_now_trigger_delivers_all_records_after_an_uncommitted_batch(spark, tmp_path, limit):
     source, target, checkpoint = tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint"
 
     def run():

@@ -759,7 +759,7 @@ def make_logs(directory, count):
         (directory / f"{number:05}.log").write_bytes(reference.encode([b"%d" % number]))
 
 
-def test_a_batch_limits_the_number_of_logs_without_skipping_any(tmp_path):
+def test_a_batch_limits_the_number_of_logs_without_skipping_any_log(tmp_path):
     make_logs(tmp_path / "logs", 23)
     given, start, found, count = stream_of(tmp_path / "logs", maxfilespertrigger="5"), {}, [], 0
     while True:
@@ -793,7 +793,7 @@ def test_logs_without_new_records_do_not_count_toward_the_batch_limit(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [{}, {"maxfilespertrigger": "4"}])
-def test_available_now_delivers_all_records_and_ends_the_query(tmp_path, limit):
+def test_available_now_trigger_delivers_all_records_and_ends_the_query(tmp_path, limit):
     """Also if each log grows forever, and new logs come."""
     make_logs(tmp_path / "logs", 10)
     given, start, found = stream_of(tmp_path / "logs", **limit), {}, []
@@ -812,7 +812,7 @@ def test_available_now_delivers_all_records_and_ends_the_query(tmp_path, limit):
     ]
 
 
-def test_the_offset_of_a_removed_log_is_dropped_later(tmp_path):
+def test_the_offset_of_a_removed_log_is_dropped_after_two_batches(tmp_path):
     make_logs(tmp_path, 3)
     given = stream_of(tmp_path)
     _, start = read_batch(given, {})
@@ -866,7 +866,7 @@ def test_stream_offsets_remain_short_as_logs_are_added_and_removed(tmp_path):
         path.unlink()
 
 
-def test_a_replaced_log_starts_over_if_data_loss_is_allowed(tmp_path):
+def test_a_replaced_log_is_read_from_the_start_if_data_loss_is_allowed(tmp_path):
     path, given = tmp_path / "a.log", stream_of(tmp_path, failondataloss="false")
     path.write_bytes(reference.encode([b"old"] * 10))
     _, start = read_batch(given, {})

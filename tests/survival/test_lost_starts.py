@@ -43,7 +43,7 @@ def damage(path, damaged_len, is_short):
     ("damaged_len", "is_short"), [(7, True), (1, True), (16, True), (512, False), (1 << 20, False)]
 )
 @pytest.mark.parametrize("with_segments", [False, True])
-def test_padding_a_packed_log_rewrites_its_mark(tmp_path, with_segments, damaged_len, is_short):
+def test_padding_a_packed_log_rewrites_its_format_mark(tmp_path, with_segments, damaged_len, is_short):
     path = tmp_path / "log"
     options = OPTIONS["packed"] | {"on_torn_tail": "pad"}
     before = []
@@ -68,7 +68,7 @@ def test_padding_a_packed_log_rewrites_its_mark(tmp_path, with_segments, damaged
 
 @pytest.mark.parametrize("dialect", ["wandb", "swanlab", "packed", "leveldb"])
 @pytest.mark.parametrize("left", range(8))
-def test_a_tiny_file_can_be_opened_each_time_a_program_starts(tmp_path, dialect, left):
+def test_a_log_truncated_to_a_few_bytes_can_be_opened_repeatedly(tmp_path, dialect, left):
     path = tmp_path / "run"
     with cordwood.open(path, "w", dialect=dialect) as writer:
         writer.append(b"lost")
@@ -89,7 +89,7 @@ LOST = {
 @pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("dialect", OPTIONS)
-def test_a_log_whose_last_segment_lacks_its_start_can_be_opened_repeatedly(tmp_path, dialect, lost, is_named):
+def test_a_log_can_be_reopened_if_the_start_of_its_last_segment_is_lost(tmp_path, dialect, lost, is_named):
     sizes, lost_len = LOST[lost]
     path = tmp_path / "log"
     before = [b"old %d" % number for number in range(100)]
@@ -121,7 +121,7 @@ def test_a_log_whose_last_segment_lacks_its_start_can_be_opened_repeatedly(tmp_p
     assert ("truncate" in opened) == (len(sizes) == 1)
 
 
-def test_a_log_whose_only_segment_lacks_its_start_is_rejected(tmp_path):
+def test_opening_a_log_fails_if_the_start_of_its_only_segment_is_lost(tmp_path):
     # Nothing precedes it, so nothing but its bytes shows that it is a log.
     path = tmp_path / "log"
     path.mkdir()

@@ -75,6 +75,6 @@ def test_a_follower_does_not_lose_records_across_file_rotations(tmp_path, capsys
 
 
 @pytest.mark.parametrize("part", range(len(READINGS)))
-def test_threads(tmp_path, capsys, part):
+def test_reading_with_threads(tmp_path, capsys, part):
     result = survive("threads.py", tmp_path, READINGS[part], 20261122 + part, capsys)
     assert result["records"] > 1_000 * READINGS[part]

@@ -184,7 +184,7 @@ def escaped(data):
 
 @pytest.mark.parametrize("change", [bytes, spoiled])
 @pytest.mark.parametrize("name", LOGS)
-def test_page_and_command_agree_on_a_dropped_log(page, tmp_path, name, change):
+def test_web_page_and_verify_report_the_same_result_for_a_log(page, tmp_path, name, change):
     path = tmp_path / Path(name).name
     path.write_bytes(change((VECTORS / name).read_bytes()))
     found = drop(page, path)
@@ -216,7 +216,7 @@ def test_page_and_command_agree_on_a_dropped_log(page, tmp_path, name, change):
     assert saved_name == f"salvaged-{path.name}"
 
 
-def test_page_shows_the_sample_log_right_away(page):
+def test_page_shows_the_sample_log_when_it_loads(page):
     found = answer(page)
     assert found["title"] == "Damaged"
     assert any(row[2].endswith("was flipped.") for row in found["regions"])
@@ -225,7 +225,7 @@ def test_page_shows_the_sample_log_right_away(page):
     assert found["bars"] > 6
 
 
-def test_text_is_shown_as_text_and_other_bytes_as_a_literal(page, tmp_path):
+def test_records_that_are_not_text_are_shown_as_a_bytes_literal(page, tmp_path):
     records = [b'{"a": "\xc3\xa4"}', b"a\tb\n\0", b"\xff\"'\\\n\0", "\u202eevil".encode(), b"", "ä".encode() * 150]
     (tmp_path / "a.log").write_bytes(reference.encode(records))
     found = drop(page, tmp_path / "a.log")["records"]
@@ -246,7 +246,7 @@ def test_markup_in_names_and_records_is_shown_as_text(page, tmp_path):
     save(page)
 
 
-def test_the_page_rejects_other_files_with_the_same_message_as_the_command(page, tmp_path):
+def test_page_and_command_give_the_same_error_for_a_file_that_is_not_a_log(page, tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 200)
     found = drop(page, path)
@@ -255,7 +255,7 @@ def test_the_page_rejects_other_files_with_the_same_message_as_the_command(page,
     assert drop(page, VECTORS / LOGS[1])["title"] == "No damage"
 
 
-def test_the_page_reports_a_log_whose_name_contains_the_number_of_another_log(page, tmp_path):
+def test_the_page_reports_a_log_file_named_after_another_log(page, tmp_path):
     path = tmp_path / "000015.log"
     path.write_bytes((VECTORS / "rocksdb/recycled/000014.log").read_bytes())
     found = drop(page, path)
@@ -308,7 +308,7 @@ def test_the_page_rejects_a_file_that_is_too_long(page, tmp_path):
     assert drop(page, path)["title"] == "Too long for this page"
 
 
-def test_dropping_another_log_stops_reading_the_current_one(page, tmp_path):
+def test_choosing_another_file_stops_reading_the_current_file(page, tmp_path):
     path = tmp_path / "long.log"
     path.write_bytes(reference.encode([bytes(32_761)]) * 3_000)
     page.set_input_files("#try-file", path)

@@ -264,7 +264,7 @@ mod tests {
 
     /// Checks vectors 1 and 2 of `docs/format/packed.md`.
     #[test]
-    fn the_mark_is_ten_bytes_long() {
+    fn an_encoded_mark_is_ten_bytes_long() {
         for (codec, payload) in [(Codec::Stored, b"cordwood\x01\x00"), (Codec::Zstd, b"cordwood\x01\x01")] {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
@@ -356,7 +356,7 @@ mod tests {
 
     /// The test also covers long lengths, both between short ones and at the end.
     #[test]
-    fn bulk_reading_of_short_lengths_matches_one_at_a_time() {
+    fn reading_short_lengths_in_bulk_finds_the_expected_offsets() {
         for seed in 0..2000_u64 {
             let mut random = seed;
             let mut next = |max: u64| {

@@ -582,7 +582,7 @@ mod tests {
     /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
-    fn frames_grow_no_more_than_the_budget_requires() {
+    fn frames_are_only_lengthened_as_the_budget_requires() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let mut random = 1_u64;
@@ -621,7 +621,7 @@ mod tests {
 
     /// After the offset wraps around, block boundaries are where they would be with wider offsets.
     #[test]
-    fn the_offset_wraps_around_to_zero() {
+    fn the_encoder_offset_wraps_around_to_zero() {
         for format in [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::RECYCLABLE).with_log_number(7),
@@ -681,7 +681,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder is still usable, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn keeps_earlier_records_when_a_later_as_ref_panics() {
+    fn encoding_keeps_earlier_records_when_as_ref_panics() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {
@@ -722,7 +722,7 @@ mod tests {
     /// A run writes the same bytes as separate calls would, for records of any length, anywhere in
     /// a block, in LevelDB's dialect and in others, and with any limit on `out`.
     #[test]
-    fn encoding_runs_writes_the_same_bytes_as_single_calls() {
+    fn encode_all_writes_the_same_bytes_as_separate_encode_calls() {
         let dialects = [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::WANDB),

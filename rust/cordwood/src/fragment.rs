@@ -292,7 +292,7 @@ mod tests {
     /// RocksDB writes type 11 with both 7-byte and 11-byte headers. If no bytes follow, only a
     /// 7-byte header fits here.
     #[test]
-    fn falls_back_to_the_shorter_form_if_the_longer_does_not_fit() {
+    fn reads_a_short_header_if_a_long_header_does_not_fit() {
         let bytes = fragment(11, b"\x01\0\0\0\x08\0");
         for verify_checksums in [true, false] {
             assert_eq!(
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn running_past_the_file_is_torn_but_past_the_block_is_damage() {
+    fn a_fragment_past_the_end_of_the_file_is_torn_unless_it_exceeds_its_block() {
         let whole = fragment(1, &[b'x'; 200]);
         assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
         let mut damaged = whole.clone();

@@ -258,7 +258,7 @@ fn append_errors_name_the_format_of_a_file_that_is_not_a_log() {
 /// The dialects differ only from the second block on. In the first block, the two layouts of run
 /// files are the same.
 #[test]
-fn rejects_a_dialect_whose_block_grid_visibly_differs() {
+fn rejects_a_dialect_with_a_visibly_different_block_grid() {
     // The second file is exactly one block long.
     for len in [100, BLOCK_LEN - 14, 40_000] {
         let file = log_of(LogFormat::new(Dialect::WANDB), [&vec![b'x'; len]]);
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn does_not_trust_a_sync_whose_error_was_consumed_by_a_truncation() -> Result<(), Error> {
+fn does_not_trust_a_sync_if_a_truncation_received_its_error() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {

@@ -127,7 +127,7 @@ fn an_oversized_record_is_rejected_on_every_read() {
 
 /// The error names the smallest value that is enough. Frames that cannot be decompressed count too.
 #[test]
-fn raising_the_limit_to_the_suggested_value_satisfies_the_budget() {
+fn the_suggested_record_limit_is_the_smallest_that_fits_the_budget() {
     let (file, offsets) = log(&[broken(200 * MIB), broken(200 * MIB)], false);
     let error = ops::verify(SliceSource::new(&file), &ReadOptions::default()).unwrap_err();
     assert!(is_refused_at(&error, offsets[1], 200 * MIB), "{error}");
@@ -263,7 +263,7 @@ fn a_container_can_declare_at_most_256_mib() {
 
 /// The option that the error names must be enough for both limits of rule C6.
 #[test]
-fn raising_the_limit_to_the_suggested_value_admits_the_container() {
+fn the_suggested_record_limit_also_suffices_for_a_container() {
     let bomb = container_of((2 << 30) - 4);
     let file = packed(&bomb);
     let options = ReadOptions::default().with_record_len_max((2 << 30) - 1);

@@ -489,7 +489,7 @@ fn a_synced_record_spanning_several_blocks_survives_a_crash() {
 /// Containers of both codecs are in the buffer when they are written. Some of them are cut at the
 /// end of a block.
 #[test]
-fn many_short_records() {
+fn short_records_survive_a_crash() {
     for &format in FORMATS {
         let mut session = Session::create(None, options(format));
         session.history.sector_len = 4096;
@@ -724,7 +724,7 @@ fn failed_writes_before_a_crash_do_not_lose_durable_records() {
 }
 
 #[test]
-fn opening_for_append_tells_crash_damage_from_other_damage() {
+fn opening_for_append_distinguishes_crash_damage_from_other_damage() {
     // One flipped bit is in the last record, which was synced. A crash does not cause that.
     let mut log = Encoded::new(&[], LEVELDB);
     log.append(40);
@@ -769,7 +769,7 @@ fn opening_for_append_tells_crash_damage_from_other_damage() {
 }
 
 #[test]
-fn a_log_reads_to_the_end_after_its_torn_tail_is_truncated() {
+fn a_log_can_be_read_to_the_end_after_its_torn_tail_is_truncated() {
     for &format in FORMATS {
         for (name, torn) in torn_logs(format) {
             let double = Double::with_bytes(&torn);

@@ -89,7 +89,7 @@ fn table(magic: &[u8; 8], len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn names_other_file_formats() {
+fn identifies_other_file_formats() {
     for (format, bytes) in foreign() {
         if bytes.len() < DETECT_LEN {
             assert_eq!(detect(&bytes), Detection::Foreign(format));
@@ -512,7 +512,7 @@ fn range_detection_never_guesses_a_numbered_dialect() -> Result<(), Box<dyn std:
 }
 
 #[test]
-fn dialect_names_parse() {
+fn dialect_names_can_be_parsed() {
     for &dialect in Dialect::ALL {
         assert_eq!(dialect.to_string().parse(), Ok(dialect));
     }
@@ -1061,7 +1061,7 @@ fn compressed() -> Detection {
 }
 
 #[test]
-fn a_single_non_frame_record_rules_out_compression() {
+fn one_record_that_is_not_a_frame_rules_out_compression() {
     let text = b"text".to_vec();
     let magic = |len: usize| frame(4)[..len].to_vec();
     for (fragments, is_compressed) in [

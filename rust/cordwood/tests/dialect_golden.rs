@@ -46,7 +46,7 @@ fn check_both_ways(dialect: LogFormat, detected: impl Into<LogFormat>, record: &
 const RECYCLABLE_FOO: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 
 #[test]
-fn recyclable_full() {
+fn recyclable_full_golden_bytes() {
     let detected = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
         check_both_ways(

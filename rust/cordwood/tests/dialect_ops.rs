@@ -74,7 +74,7 @@ fn the_lengths_in_the_statistics_add_up_to_the_file_length() -> Result<(), cordw
 }
 
 #[test]
-fn verify_reports_the_same_with_any_number_of_threads() -> Result<(), cordwood_log::Error> {
+fn verify_returns_the_same_report_with_any_number_of_threads() -> Result<(), cordwood_log::Error> {
     for dialect in DIALECTS {
         let (mut file, offsets) = log(dialect);
         file[offsets[100] as usize + 20] ^= 1;

@@ -151,7 +151,7 @@ fn the_computed_length_matches_what_the_encoder_writes() {
 }
 
 #[test]
-fn the_computed_length_saturates_at_any_offset() {
+fn the_computed_length_does_not_overflow_at_any_offset() {
     for offset in [u64::MAX - 7, u64::MAX - 6, u64::MAX] {
         for len in [0, 1, u64::MAX] {
             assert!(encoded_len(offset, len) >= len, "{len} bytes at {offset}");

@@ -392,7 +392,7 @@ fn the_records_of_several_logs_can_be_read_in_any_order() {
 
 /// If all threads moved a single reader, this test would get wrong records.
 #[test]
-fn sixteen_threads_each_get_the_records_they_asked_for() {
+fn sixteen_threads_each_read_the_requested_records() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut random = Random(5);
     for format in [
@@ -521,7 +521,7 @@ fn reading_a_record_damaged_after_indexing_fails() {
 
 /// Under this policy, reading from another place would return other records.
 #[test]
-fn reading_fails_if_the_log_was_replaced_by_one_of_equal_length() {
+fn reading_fails_if_the_log_was_replaced_by_a_log_of_equal_length() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());

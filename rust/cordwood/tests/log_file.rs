@@ -656,7 +656,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
 }
 
 #[test]
-fn extending_by_zero_records_does_not_sync() -> Result<(), Error> {
+fn extending_a_log_by_no_records_does_not_sync() -> Result<(), Error> {
     let none: [&[u8]; 0] = [];
     for policy in [
         SyncPolicy::EveryAppend,
@@ -792,7 +792,7 @@ fn waiting_for_an_offset_syncs_once_without_appending() -> Result<(), Error> {
 /// A thread can wait for the offset at which a record of an open container starts. This closes the
 /// container.
 #[test]
-fn waiting_for_an_offset_in_an_open_container_closes_it() -> Result<(), Error> {
+fn waiting_for_an_offset_in_an_open_container_closes_the_container() -> Result<(), Error> {
     let (double, log) = create(buffered().with_dialect(Dialect::PACKED));
     log.append(b"one")?;
     log.append(b"two")?;

@@ -242,7 +242,7 @@ fn vector_8_every_record_in_a_container_needs_its_own_offset() {
 }
 
 #[test]
-fn vector_9_a_container_whose_lengths_do_not_add_up_is_skipped() {
+fn vector_9_a_container_with_inconsistent_lengths_is_skipped() {
     let file = b"\x7b\x12\xe9\x5d\x09\x00\x40\x00\x03\x01\x00\x02afoo";
     check(
         &[file, OK].concat(),
@@ -406,7 +406,7 @@ fn three_blocks() -> Vec<u8> {
 }
 
 #[test]
-fn all_readers_agree_on_a_file_of_three_blocks() {
+fn all_readers_read_a_file_of_three_blocks_the_same_way() {
     let file = three_blocks();
     let all = read(&file, &options());
     assert!(

@@ -161,7 +161,7 @@ fn a_container_needs_one_offset_per_record() {
 }
 
 #[test]
-fn a_container_fragment_never_continues_a_record_or_vice_versa() {
+fn containers_and_records_never_continue_each_other() {
     let whole = container(0, 2, &body(&[b"ab", b"cd"]));
     let (head, tail) = whole.split_at(3);
     let plain = |kind, payload: &[u8]| Wire::Plain.fragment(kind, payload);
@@ -328,7 +328,7 @@ fn an_unknown_codec_is_rejected_only_if_its_container_overlaps_the_range() {
 
 /// A stream cannot go back to the first fragment.
 #[test]
-fn a_rejected_multi_fragment_container_is_rejected_on_every_read() {
+fn a_container_of_several_fragments_is_rejected_on_every_read() {
     let mut file = Vec::new();
     Wire::Packed.append(&mut file, 0, &container(7, 1, &body(&[vec![b'x'; 4 << 20]])));
     let mut reader = Reader::with_source(StreamSource::new(&file[..], 0), options());
@@ -768,7 +768,7 @@ fn a_newer_format_version_is_rejected_at_any_start_offset() {
 
 /// Salvaged containers are left out as a whole, and their records are counted.
 #[test]
-fn skipping_damage_returns_the_records_that_salvaging_does_not_mark_as_salvaged() {
+fn skipping_damage_returns_all_records_except_the_salvaged_ones() {
     let file = log();
     let salvaging = options().with_on_corruption(OnCorruption::Salvage);
     for at in (20..file.len()).step_by(1_931) {

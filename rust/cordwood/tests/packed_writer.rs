@@ -373,7 +373,7 @@ fn encoder_output_matches_the_format_page_vectors() {
 
 /// This is also true for a record that could share the open container.
 #[test]
-fn extend_still_writes_the_records_before_an_overlong_one() {
+fn extend_writes_the_records_before_an_overlong_record() {
     for (record_len_max, too_long) in [(3, 4), (3, 5000), (4094, 4095), (4095, 4096), (5000, 5001)] {
         let records = [b"one".to_vec(), b"two".to_vec(), record(too_long, false, 0)];
         let options = writer_options(false).with_record_len_max(record_len_max);
@@ -409,7 +409,7 @@ fn buffered_length_includes_the_open_container() {
 /// A counter and a constant compress to less than a byte for each record. Uncompressed, they would
 /// take up 20 times as many bytes.
 #[test]
-fn lengthens_a_frame_too_short_to_give_each_record_an_offset() {
+fn a_frame_is_lengthened_until_each_record_has_its_own_offset() {
     let records: Vec<_> = (0..5000)
         .map(|step| format!("{{\"step\": {step}, \"loss\": 0.25}}").into_bytes())
         .collect();

@@ -112,7 +112,7 @@ fn a_position_is_still_valid_in_a_grown_or_copied_log() {
 }
 
 #[test]
-fn the_replaced_log_error_includes_the_offset_of_the_position() {
+fn an_offset_before_the_position_is_reported_if_the_log_was_replaced() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -320,7 +320,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
 
 /// The segments have the same names, but the segment that is followed has been removed.
 #[test]
-fn rejects_a_position_whose_log_was_replaced_by_a_pruned_one() {
+fn a_follower_fails_if_a_pruned_log_replaces_its_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);
@@ -336,7 +336,7 @@ fn rejects_a_position_whose_log_was_replaced_by_a_pruned_one() {
 }
 
 #[test]
-fn a_position_at_offset_0_or_in_an_empty_file_fits_any_log() {
+fn a_position_at_offset_0_or_in_an_empty_file_is_valid_in_any_log() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     fs::write(&path, b"").expect("a file");

@@ -718,7 +718,7 @@ proptest! {
 
     /// The files have several windows of 256 KiB, and records that are longer than a window.
     #[test]
-    fn a_stream_longer_than_its_window_matches_the_file(
+    fn a_stream_of_several_windows_returns_the_same_events(
         seed: u64,
         lens in prop::collection::vec(prop_oneof![0..5_000_usize, 0..1_500_000_usize], 3..12),
         damage in prop::collection::vec(damage(), 0..4),
@@ -734,7 +734,7 @@ proptest! {
 /// `read_more` may be called at any time, even if no more bytes are needed. It must not take a full
 /// buffer for the end of the file.
 #[test]
-fn unnecessary_read_more_calls_have_no_effect() {
+fn unnecessary_calls_of_read_more_have_no_effect() {
     let pieces = [Piece::Record(Size::Len(1_000_000)), Piece::Record(Size::Len(1_000_000))];
     let file = File::new(0, 1, &pieces);
     let mut reader = Reader::new(&file.bytes[..], ReadOptions::default());

@@ -109,7 +109,7 @@ fn the_decoder_adopts_the_log_number_of_an_end_trailer() {
 /// Zeros in place of the header may be a preallocated file or a destroyed header. The fragments
 /// after them in the first block decide.
 #[test]
-fn the_first_block_decides_whether_a_zero_file_header_is_damage() {
+fn the_first_block_determines_whether_a_zeroed_file_header_is_damage() {
     let mut file = vec![0; BLOCK];
     file[200] = 1;
     let mut decoder = Decoder::new(&skip().with_format(Dialect::WANDB)).unwrap();
@@ -172,7 +172,7 @@ fn stat_lengths_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cor
 
 /// Preallocated zeros are not damage, even if the named dialect has a file header.
 #[test]
-fn zeros_where_a_file_header_belongs_count_as_zero_fill() {
+fn zeros_in_place_of_a_file_header_count_as_zero_fill() {
     for dialect in [Dialect::WANDB, Dialect::WANDB_OLD, Dialect::SWANLAB] {
         for len in [1, 6, 7, 8, 100, BLOCK, BLOCK + 7, 2 * BLOCK] {
             let (records, reasons) = read(&vec![0; len], &skip().with_format(dialect));
@@ -364,7 +364,7 @@ fn salvage() -> ReadOptions {
 
 /// Only before the first record of a range may a fragment continue a record of the range before.
 #[test]
-fn a_record_missing_its_start_is_damage_after_the_first_in_a_range() {
+fn a_missing_start_is_damage_after_the_first_record_in_a_range() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.full(b"b"),
@@ -454,7 +454,7 @@ fn records_after_a_seek_are_not_marked_as_salvaged() {
 
 /// The bytes after the first record are damage or an older log, which the next block decides.
 #[test]
-fn seeking_discards_pending_damage_that_may_belong_to_an_older_log() {
+fn seeking_discards_damage_that_is_not_yet_reported() {
     let own = Wire::Recyclable(5);
     let mut file = own.full(b"a");
     file.resize(32_768, 0xff);
@@ -783,7 +783,7 @@ impl Random {
 /// For every file in any dialect, `skip` returns the records that `salvage` returns without a mark.
 /// A single reading with `salvage` therefore shows which records LevelDB's rule drops.
 #[test]
-fn skipping_damage_returns_the_records_that_salvaging_does_not_mark_as_salvaged() {
+fn skipping_damage_returns_all_records_except_the_salvaged_ones() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
     let numbered = |own: Wire| {
         vec![
@@ -1229,7 +1229,7 @@ fn reading_ranges_of_a_recycled_log_reports_no_damage() -> Result<(), Box<dyn st
 /// A write that never reached the disk is damage. The range in which the log continues reports it,
 /// unless an earlier range does.
 #[test]
-fn the_range_where_the_log_resumes_reports_a_lost_write() {
+fn a_lost_write_is_reported_by_at_least_one_range() {
     let (mut file, _) = recycled(9 * BLOCK);
     let (old, _) = recycled(0);
     file[2 * BLOCK..5 * BLOCK].copy_from_slice(&old[2 * BLOCK..5 * BLOCK]);
@@ -1344,7 +1344,7 @@ fn read_sizes_do_not_affect_the_detected_end_of_a_recycled_log() {
 /// If a block starts with a fragment of an older log and contains a fragment of this log, it is
 /// damaged. The log continued there, so a write to the start of the block was lost.
 #[test]
-fn a_stale_fragment_before_a_current_one_is_reported_as_damage() {
+fn a_stale_fragment_before_a_current_fragment_is_reported_as_damage() {
     let own = Wire::Recyclable(7);
     let format = LogFormat::new(Dialect::ROCKSDB).with_log_number(7);
     for older in [Wire::Plain, Wire::Recyclable(6)] {

@@ -208,7 +208,7 @@ fn packed_segments_are_filled_to_their_limit() -> Result<(), Error> {
 }
 
 #[test]
-fn rotating_does_not_start_a_new_segment_after_an_empty_one() -> Result<(), Error> {
+fn rotating_does_not_start_a_new_segment_after_an_empty_segment() -> Result<(), Error> {
     for (options, first) in [(options(), 0), (packed(), 17)] {
         let (directory, log) = create(options.clone());
         assert_eq!(log.rotate()?, 0);
@@ -571,7 +571,7 @@ fn the_next_pruning_retries_a_failed_removal() -> Result<(), Error> {
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn a_new_segment_removes_old_ones_beyond_the_retention_size() {
+fn creating_a_segment_removes_old_segments_over_the_retention_size() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -588,7 +588,7 @@ fn a_new_segment_removes_old_ones_beyond_the_retention_size() {
 }
 
 #[test]
-fn starting_a_new_segment_removes_expired_ones() {
+fn starting_a_new_segment_removes_expired_segments() {
     let (directory, log) = create(options().with_retention_time(Duration::from_secs(60)));
     fill(&log, 0..35);
     assert_eq!(log.first_offset(), 0, "the clock says that they are of the future");
@@ -965,7 +965,7 @@ fn a_change_in_the_length_of_an_older_segment_is_reported() {
 }
 
 #[test]
-fn a_missing_middle_segment_is_damage_but_a_missing_first_one_is_not() -> Result<(), Error> {
+fn a_missing_middle_segment_is_damage_but_a_missing_first_segment_is_not() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..35);
     log.close()?;
@@ -1015,7 +1015,7 @@ fn rejects_a_second_writer_for_the_same_directory() -> Result<(), Error> {
 }
 
 #[test]
-fn fork() -> Result<(), Error> {
+fn a_fork_is_detected() -> Result<(), Error> {
     let process = Arc::new(AtomicU32::new(1));
     let directory = DirectoryDouble::default();
     directory.state().process = Process::simulated(Arc::clone(&process));
@@ -1241,7 +1241,7 @@ fn no_segment_starts_past_the_largest_offset() -> Result<(), Error> {
 }
 
 #[test]
-fn opening_a_directory_with_other_files_leaves_them_alone() {
+fn opening_a_directory_with_other_files_does_not_change_it() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("000003.log"), b"").expect("a file");
     let error = SegmentedLog::open(directory.path(), options()).expect_err("a database");
@@ -1331,7 +1331,7 @@ fn a_lost_first_segment_is_recovered_if_the_lock_file_exists() -> Result<(), Err
 }
 
 #[test]
-fn errors_contain_the_path_in_the_form_the_caller_gave() -> Result<(), Error> {
+fn errors_contain_the_path_that_the_caller_passed() -> Result<(), Error> {
     let directory = tempfile::tempdir_in(".").expect("a directory");
     let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<u64, Error>| failed.expect_err("a failure").path.expect("a path");

@@ -128,7 +128,7 @@ fn a_follower_reads_each_segment_to_its_end_before_the_next_one() {
 }
 
 #[test]
-fn errors_contain_the_path_in_the_form_the_caller_gave() {
+fn errors_contain_the_path_that_the_caller_passed() {
     let directory = tempfile::tempdir_in(".").expect("a directory");
     let given = Path::new(directory.path().file_name().expect("a name"));
     let path_of = |failed: Result<Poll<'_>, Error>| failed.expect_err("a failure").path.expect("a path");
@@ -157,7 +157,7 @@ fn errors_contain_the_path_in_the_form_the_caller_gave() {
 }
 
 #[test]
-fn the_pruned_follower_error_includes_where_the_log_now_starts() {
+fn a_follower_of_a_pruned_log_reports_where_the_log_now_starts() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = SegmentedLog::open(directory.path(), options(Dialect::LEVELDB.into())).expect("a log");
     let mut ends = vec![0];
@@ -320,7 +320,7 @@ fn damage_in_an_older_segment_only_loses_records_in_its_block() {
 
 /// The previous file is not read, so it may be missing, as after pruning, or incomplete.
 #[test]
-fn starting_at_a_segment_does_not_require_earlier_ones() {
+fn starting_at_a_segment_does_not_require_earlier_segments() {
     for file in [None, Some(&b"torn"[..]), Some(&file_of(&[b"one"]))] {
         let directory = tempfile::tempdir().expect("a directory");
         if let Some(file) = file {
@@ -578,7 +578,7 @@ fn a_follower_that_starts_past_a_truncated_segment_reports_missing_bytes() {
 
 /// If a segment shows no dialect, all of it is damage. The other segments show the dialect.
 #[test]
-fn a_destroyed_segment_does_not_hide_other_segments() {
+fn other_segments_are_read_despite_a_destroyed_segment() {
     let sqlite = b"SQLite format 3\0".repeat(10);
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
         for (bytes, reason) in [
@@ -675,7 +675,7 @@ fn a_short_damaged_segment_is_reported_as_soon_as_it_ends() {
 /// The next segment exists, so no bytes will be added to this one. It decides which log it is from
 /// the bytes that are there.
 #[test]
-fn detects_the_dialect_of_a_destroyed_segment_start_once_the_segment_ends() {
+fn the_dialect_of_a_damaged_segment_is_detected_when_the_segment_ends() {
     const BLOCK_LEN: u64 = 32_768;
     // Only a reader that knows the dialect finds the record in the second block.
     let record = Wire::Recyclable(5).full(b"one");

@@ -407,7 +407,7 @@ fn a_reader_can_start_and_seek_at_each_record() {
 }
 
 #[test]
-fn the_pruned_offset_error_includes_where_the_log_now_starts() {
+fn reading_a_pruned_offset_reports_where_the_log_now_starts() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(0);
     let first = log.files[1].0;
@@ -471,7 +471,7 @@ fn each_missing_byte_is_reported_in_exactly_one_range() {
 }
 
 #[test]
-fn a_reader_reports_being_overtaken_by_pruning() {
+fn a_reader_fails_if_its_next_segment_was_pruned() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     reader.next_record().expect("a record");
@@ -753,7 +753,7 @@ fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
 }
 
 #[test]
-fn a_destroyed_segment_does_not_hide_later_segments() {
+fn later_segments_are_read_despite_a_destroyed_segment() {
     let one = |data: &[u8]| file_of(&[data.to_vec()], Dialect::LEVELDB.into());
     let (first, second, third) = (one(&[1; 100]), one(&[2; 600]), one(&[3; 100]));
     let (at_second, at_third) = (first.len() as u64, (first.len() + second.len()) as u64);
@@ -815,7 +815,7 @@ fn open_reports_a_destroyed_last_segment_in_any_directory() {
 }
 
 #[test]
-fn a_stray_file_prevents_opening_a_log_but_not_reading_an_open_one() {
+fn a_stray_file_prevents_opening_a_log_but_not_using_an_open_log() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
     let mut reader = log.open(OnCorruption::Fail);

@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_general_decoders_agree_on_key_paths() {
+    fn plain_and_general_decoders_return_the_same_key_paths() {
         for (path, count) in PATHS {
             assert_eq!(plain_count(path), Some(count));
             all_near(path, |bytes| _ = plain_count(bytes));
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_general_decoders_agree_on_properties() {
+    fn plain_and_general_decoders_return_the_same_properties() {
         let long = [b"\x1a\x01p\x20\x00\x2a\x83\x01\x1a\x80\x01".as_slice(), &[b'x'; 128]].concat();
         for property in PROPERTIES.into_iter().chain([&long[..]]) {
             assert!(is_plain(property));

@@ -458,7 +458,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_a_history_step_in_one_pass_matches_the_decoded_record() {
+    fn reading_a_history_step_in_one_pass_matches_decoding_the_record() {
         // The record has an item with two names, an item with a key, another field between the
         // items, and the step number.
         let items: &[u8] = b"\x0a\x0d\x12\x01a\x12\x02bc\x82\x01\x030.5\x0a\x07\x0a\x01k\x82\x01\x0112\x00\x0a\x07\x12\x01n\x82\x01\x012";
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_path_for_plain_items_matches_looping_over_fields() {
+    fn the_fast_path_for_plain_items_matches_the_general_decoder() {
         let mut plain_count = 0;
         for (name_len, value_len) in [(0, 0), (4, 3), (127, 127), (128, 1), (1, 128)] {
             for tag in [0x0a, 0x12, 0x1a] {

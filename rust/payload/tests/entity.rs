@@ -183,7 +183,7 @@ fn unknown_fields_are_kept() {
 }
 
 #[test]
-fn keeps_an_entity_group_that_contradicts_the_key_in_other_fields() {
+fn an_entity_group_is_kept_if_it_contradicts_the_key() {
     let same = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x07\x0c"].concat();
     assert_eq!(Entity::decode(&same).unwrap().other_fields, []);
     let other = [KEY, b"\x82\x01\x0a\x0b\x12\x04Task\x18\x08\x0c"].concat();

@@ -20,7 +20,7 @@ fn decodes_a_swanlab_scalar() {
 }
 
 #[test]
-fn non_scalar_swanlab_records_decode_to_no_value() {
+fn swanlab_records_other_than_scalars_have_no_value() {
     assert_eq!(SwanlabScalar::decode(LOG), Ok(None));
     assert_eq!(SwanlabScalar::decode(b""), Ok(None));
 }

@@ -348,7 +348,7 @@ fn an_unreadable_metric_does_not_affect_the_other_metrics() {
 }
 
 #[test]
-fn output_lines_are_timed_by_their_first_piece_and_end_with_the_log() {
+fn output_lines_have_the_time_of_their_first_piece() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),

@@ -337,7 +337,7 @@ mod tests {
 
     /// All calls are in one test, because the buffers are shared.
     #[test]
-    fn answers_every_call_the_page_makes() {
+    fn every_call_from_the_page_returns_a_result() {
         let mut file = FOO.repeat(3);
         file[17] ^= 1;
         give("a.log", &file);

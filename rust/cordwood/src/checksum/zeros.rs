@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn shifting_over_many_zeros_matches_shifting_one_at_a_time() {
+    fn shifting_over_many_zeros_matches_shifting_bit_by_bit() {
         for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
             for crc in VALUES {
                 let mut expected = crc;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn unshifting_a_word_undoes_32_steps() {
+    fn unshifting_a_word_undoes_a_32_bit_shift() {
         for (poly, tables) in [(CASTAGNOLI, &OF_CASTAGNOLI), (IEEE, &OF_IEEE)] {
             for crc in (0..32).map(|bit| 1 << bit).chain(VALUES) {
                 assert_eq!(tables.unshift_word(shifted_by_bits(poly, crc, 32)), crc);

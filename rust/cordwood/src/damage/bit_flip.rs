@@ -264,8 +264,8 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 ///
 /// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
 /// one zero byte for each byte after the bit. The search therefore moves the syndrome back four
-/// bytes at a time until only a single bit is set. The flipped bit is in the four bytes that the
-/// syndrome was last moved over.
+/// bytes at a time until only a single bit is set. The last four bytes that the syndrome was moved
+/// back by contain the flipped bit.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {

@@ -183,7 +183,7 @@ mod tests {
     /// The list is the same whether it is built all at once or joined from two lists. Unlisted
     /// regions are still counted.
     #[test]
-    fn regions_are_still_counted_once_the_list_is_full() {
+    fn regions_are_still_counted_after_the_list_is_full() {
         let count = Findings::LISTED_MAX as u64 + 100;
         let findings = |range: std::ops::Range<u64>| {
             let mut findings = Findings::default();

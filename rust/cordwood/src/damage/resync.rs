@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_lengths_one_bit_off_in_ascending_order() {
+    fn tries_lengths_with_one_flipped_bit_in_ascending_order() {
         for len in [0, 1, 2, 93, 0x5555, 0x8000, u16::MAX] {
             let mut lens: Vec<usize> = (0..16).map(|bit| usize::from(len ^ 1 << bit)).collect();
             lens.sort_unstable();
@@ -538,7 +538,7 @@ mod tests {
     /// The inputs are valid fragments with damage and possible headers in between, both at the end
     /// of a block and at the end of a file.
     #[test]
-    fn scan_matches_a_naive_implementation_of_its_rule() {
+    fn scan_finds_the_same_place_as_a_naive_scan() {
         let mut random = 1_u64;
         let mut next = move |max: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn scanner_matches_its_definition_on_valid_fragments() {
+    fn the_scanner_matches_a_naive_check_on_valid_fragments() {
         let mut next = random(1);
         for round in 0..40 {
             let mut bytes = Vec::new();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn scanner_matches_its_definition_on_hostile_input() {
+    fn the_scanner_matches_a_naive_check_on_hostile_input() {
         let mut next = random(2);
         let len = 3000;
         assert_agrees(&[]);
@@ -151,7 +151,7 @@ mod tests {
 
     /// Tries lengths of up to a whole block, for which the checksum covers the most bytes.
     #[test]
-    fn scanner_matches_its_definition_on_a_fragment_that_fills_a_block() {
+    fn the_scanner_matches_a_naive_check_on_a_fragment_that_fills_a_block() {
         for dialect in [Dialect::LEVELDB, Dialect::WANDB] {
             let covered: Vec<u8> = (0..BLOCK_LEN - HEADER_LEN + 1).map(|i| (i % 251) as u8 | 1).collect();
             let header = Header {
@@ -185,7 +185,7 @@ mod tests {
     /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
     /// of every header would cost several thousand times the number of bytes.
     #[test]
-    fn a_search_checksums_at_most_100_blocks_worth_of_bytes() {
+    fn checksums_cover_at_most_100_times_the_bytes_that_are_searched() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

@@ -24,7 +24,7 @@ fn steps(file: &[u8], finds_runs: bool, options: &ReadOptions) -> Vec<Step> {
 
 /// Runs are an optimisation. Without runs, `find` classifies each fragment separately.
 #[test]
-fn decoding_runs_finds_the_same_records_as_single_stepping() {
+fn decoding_with_and_without_runs_returns_the_same_records() {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(0);
     for len in (0..3000).map(|i| i * 7919 % 97).chain([32_000, 40_000, 0, 0, 5]) {
@@ -148,7 +148,7 @@ fn a_gap_between_two_windows_is_not_mistaken_for_the_end_of_the_log() {
 
 #[test]
 #[should_panic(expected = "the window does not contain the bytes of the record")]
-fn never_returns_record_data_from_another_window() {
+fn reading_a_record_outside_the_window_panics() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo";
     let window = Window {
         offset: 0,

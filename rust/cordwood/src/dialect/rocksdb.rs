@@ -117,7 +117,7 @@ mod tests {
     use crate::format::FragmentKind;
 
     #[test]
-    fn a_detected_dialect_only_differs_in_accepting_more_types() {
+    fn a_detected_dialect_accepts_more_types_and_is_otherwise_unchanged() {
         for &named in Dialect::ALL {
             let detected = named.detected();
             assert_eq!((detected, detected.detected()), (named, named));

@@ -564,7 +564,7 @@ mod tests {
     /// Every kind of finding is tested: a record in a run, a single record, a record in pieces, and
     /// the end.
     #[test]
-    fn a_finding_stays_available_until_taken() -> Result<(), Error> {
+    fn a_found_record_stays_available_until_it_is_taken() -> Result<(), Error> {
         let lens = [3, 5, 0, 40_000, 7, 100_000, 40_000, 1, 32_761];
         let mut file = Vec::new();
         let mut encoder = Encoder::new(0);

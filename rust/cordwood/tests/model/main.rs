@@ -261,7 +261,7 @@ fn written_records_survive_killing_any_process() {
 }
 
 #[test]
-fn readers_only_return_appended_records_and_never_repeat_one() {
+fn readers_only_return_appended_records_and_never_repeat_a_record() {
     assert_holds(Rule::NothingInvented);
 }
 

@@ -121,7 +121,7 @@ mod tests {
     use super::{EMPTY, Names};
 
     #[test]
-    fn finds_every_column_name_whatever_the_hint() {
+    fn finds_every_column_name_with_any_hint() {
         let mut names = Names::default();
         // There are names of each length, names with the same ends, and names that share a slot.
         let mut all: Vec<String> = (0..40).map(|len| "é".repeat(len / 2) + &"a".repeat(len % 2)).collect();

@@ -533,7 +533,7 @@ mod tests {
     use crate::Value;
 
     #[test]
-    fn plain_text_end_search_matches_a_byte_by_byte_search() {
+    fn finding_the_end_of_plain_text_matches_a_byte_by_byte_search() {
         let naive = |text: &[u8]| text.iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20));
         for len in 0..20 {
             for at in 0..len {
@@ -551,7 +551,7 @@ mod tests {
 
     /// The standard library is the naive counterpart.
     #[test]
-    fn numbers_are_rounded_like_the_standard_library_rounds_them() {
+    fn numbers_are_rounded_as_in_the_standard_library() {
         let (mut state, mut float_count) = (1_u64, 0);
         for _ in 0..2_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreadable_parent_is_only_accepted_if_the_directory_already_exists() {
+    fn an_unreadable_parent_directory_is_only_accepted_for_an_existing_log() {
         let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
         assert!(synced(io::ErrorKind::PermissionDenied, false));
         assert!(!synced(io::ErrorKind::PermissionDenied, true));
