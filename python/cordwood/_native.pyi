@@ -143,10 +143,10 @@ class Position:
     An offset is valid in only one log, so a position also keeps checksums of some bytes before the
     offset: in the log's first block and in the block before the offset. In a segmented log, it also
     keeps a checksum of the end of the previous segment. When reading or following starts at a
-    position, these checksums are compared with the log. If any of them differ, it is a different
-    log, and `LogChangedError` is raised. The same log may have grown, been copied or renamed, or
-    lost its oldest segments in the meantime. A block that contains damage is not compared. A
-    position at offset 0 matches any log.
+    position, these checksums are compared with the log. If any of them differ, the log is a
+    different one, and `LogChangedError` is raised. A log that has since grown, been copied or
+    renamed, or lost its oldest segments is still the same log. A block that contains damage is not
+    compared. A position at offset 0 matches any log.
 
     `str(position)` returns a short string without line breaks, and `Position(text)` restores the
     position from it. Positions can be pickled and compared.
@@ -244,11 +244,11 @@ class Reader:
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError` under the policy `"raise"`, and is treated like damage under the
             other policies. There are two more limits for compressed data. In a compressed log, the
-            total length of all records is at most 256 MiB + 200 * (bytes read since the reader
-            started or last sought). In a packed log, the total length of the records in one
-            container is at most 256 MiB. A record that would exceed one of these two limits raises
-            `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A value
-            above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
+            total length of all records is at most 256 MiB + 200 * (bytes read since the reader was
+            created, or since its last seek). In a packed log, the total length of the records in
+            one container is at most 256 MiB. A record that would exceed one of these two limits
+            raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
+            value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
             `{"endpoint_url": "..."}`. In a list of logs, they are used for each URL. Default:
             `None`: fsspec's own configuration.
@@ -438,7 +438,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
+        """The first 100,000 regions found so far that were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -454,13 +454,13 @@ class Reader:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions not returned so far, including those not in `skipped`."""
+        """The number of bytes skipped so far, including regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
         """How reading ended, or `"unfinished"` until then."""
     @property
     def other_log_number(self) -> int | None:
-        """If everything read so far belongs to another log, that log's number; otherwise `None`.
+        """The number of the other log if everything read so far belongs to one. Otherwise `None`.
 
         This is never the number in the file's name or in `log_number`. If it isn't `None`, either
         the file was recycled and no record has been written to the new log yet, or the file was
@@ -496,8 +496,8 @@ class RecordBatch:
 
     The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 
-    `Reader.record_batches` returns record batches. The buffers are read-only, shared rather than
-    copied, and unchanged for as long as an object refers to them.
+    `Reader.record_batches` returns record batches. The buffers are read-only and are shared rather
+    than copied. They don't change while an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
     `IndexError` if there is no such record. A slice returns a list, and iterating yields every
@@ -595,8 +595,8 @@ class Follower:
         compression: As for `Reader`. Default: `None`.
         on_corruption: As for `Reader`, except that `"salvage"` is not supported. Default:
             `"raise"`.
-        on_rotation: How to react to a rotation, that is, when the path names another file or no
-            file, and everything in the old file has been returned. `"raise"`: raise
+        on_rotation: How to react to a rotation. A rotation means that the path names another file
+            or no file, and everything in the old file has been returned. `"raise"`: raise
             `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
             start. `tell`, `skipped` and `outcome` then describe the new file. A file that appears
             at the path and is replaced between two polls is missed without an error, so use
@@ -658,7 +658,7 @@ class Follower:
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
-        """Returns an iterator over the records with their offsets, which also works with `async for`.
+        """Returns an iterator over the records with their offsets. It also works with `async for`.
 
         The iterator shares the follower's position.
 
@@ -747,7 +747,7 @@ class Follower:
         """The longest time each step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far whose bytes were not returned, ordered by offset.
+        """The first 100,000 regions found so far that were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -760,7 +760,7 @@ class Follower:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions not returned so far, including those not in `skipped`."""
+        """The number of bytes skipped so far, including regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
         """How following ended, or `"unfinished"` until then.
@@ -778,7 +778,7 @@ class Follower:
         """The log's number, or `None` if the log has no number or it isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet."""
+        """How records are compressed: `"zstd"`, or `None` if they aren't, or if it isn't known yet."""
     @property
     def path(self) -> str:
         """The file's path."""
@@ -864,8 +864,8 @@ class Writer:
             before starting the next. `"close"`: when the writer is closed. `"append"`:
             before each `append` returns, and when the writer is closed. Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
-            long ago. Closing the writer syncs too. The passing of time alone never causes a sync,
-            because no thread runs in the background. You cannot combine `sync_interval` with
+            long ago. Closing the writer syncs too. No thread runs in the background, so a sync
+            never happens just because time has passed. You cannot combine `sync_interval` with
             `sync`. Default: `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
             `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
@@ -892,13 +892,13 @@ class Writer:
             bytes remain before the new segment. Only closed and synced segments are removed,
             whether or not a reader has read them. Default: `None`: all segments are kept.
         retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
-            segment is started, the oldest segments are removed as long as their files were last
-            changed longer ago than this. If a file's last change is in the future, that segment and
+            segment is started, segments are removed, oldest first, as long as their files have not
+            changed for longer than this. If a file's last change is in the future, that segment and
             all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-            for `Reader`. To read longer records than that, pass the `Reader` a `record_len_max`
+            for `Reader`. To read records longer than 1 GiB, pass the `Reader` a `record_len_max`
             that allows them.
 
     Raises:
@@ -1004,7 +1004,7 @@ class Writer:
         2
         """
     def tell(self) -> int:
-        """Returns the log's length, including all records so far, even those not written out yet.
+        """Returns the log's length, including records that have not been written out yet.
 
         Returns:
             The length in bytes, which is also the file offset after the last record.
@@ -1051,8 +1051,8 @@ class Writer:
     def rotate(self) -> int:
         """Starts a new segment in a segmented log now, unless the last segment has no records.
 
-        Otherwise, a new segment starts when a record would make the last segment longer than
-        `segment_len`.
+        Without this call, a new segment starts when a record would make the last segment longer
+        than `segment_len`.
 
         Returns:
             The log offset where the last segment starts, in bytes.
@@ -1129,7 +1129,7 @@ class Writer:
         """
     @property
     def durable_offset(self) -> int:
-        """The file offset before which everything is on disk and survives a machine crash.
+        """Everything before this file offset is on disk and survives a machine crash.
 
         Until this writer's first sync, this offset is 0, or the start of the last segment in a
         segmented log. You can still read this attribute after the writer is closed.
@@ -1183,7 +1183,7 @@ class Writer:
 
 @final
 class WriteBatchOperations:
-    """An iterator over the operations of a write batch, which decodes them one at a time.
+    """An iterator that decodes the operations of a write batch one at a time.
 
     Args:
         record: The record.
@@ -1345,8 +1345,8 @@ def verify(
     covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
     of records that LevelDB and the policy `"skip"` would drop.
 
-    If a log has a log number and damage is found in it, the log is read a second time if the source
-    can seek, and the report describes the second pass. This matters while RocksDB or Pebble is
+    If damage is found in a log that has a log number, and the source can seek, the log is read a
+    second time, and the report describes the second pass. This matters while RocksDB or Pebble is
     overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
     record may be written a moment later.
 
@@ -1367,9 +1367,9 @@ def verify(
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
         storage_options: As for `Reader`. Default: `None`.
         progress: A function to call after each read, in the thread that did the read. It gets the
-            number of bytes by which reading has advanced: at most a few MiB, or 0 if the bytes had
-            been read before. If the length of the source is known, the numbers add up to at most
-            that length. If `progress` raises, so does this function. Default: `None`.
+            number of new bytes read: at most a few MiB, or 0 if the bytes had been read before. If
+            the length of the source is known, the numbers add up to at most that length. If
+            `progress` raises, so does this function. Default: `None`.
 
     Returns:
         The report, whose `ok` is true if there is no damage. If there are many logs, a `Results`,
@@ -1437,12 +1437,12 @@ def salvage(
     unfinished log is removed.
 
     Args:
-        source: As for `Reader`, or many logs as for `verify`, except splits.
+        source: As for `Reader`, or many logs as for `verify`, but not splits.
         destination: The path of the new log, which must not exist. If there are many logs,
-            `destination` is a directory, which is created if it does not exist, and each new log
-            keeps the old log's path relative to the directory or pattern in `source`. The new log
-            has the dialect, log number and engine metadata of the source. RocksDB and Pebble take
-            the log number from the file's name.
+            `destination` is a directory, which is created if it does not exist. Each new log keeps
+            the old log's path relative to the directory or pattern in `source`. The new log has the
+            dialect, log number and engine metadata of the source. RocksDB and Pebble take the log
+            number from the file's name.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -1504,7 +1504,7 @@ class Scan:
                 instead. Default: `None`.
 
         Returns:
-            The capsule, which reads the sources from their start.
+            The capsule. Its stream reads the sources from their start.
         """
 
     def __arrow_c_schema__(self) -> object:
@@ -1520,7 +1520,7 @@ class Scan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """The regions that were not returned, as a tuple of `SkippedRegion` for each source, in order.
+        """The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
 
         These are the regions found so far by the most recently started read, up to the first
         100,000 for each source. The outer tuple is empty if no read has started.
@@ -1538,8 +1538,8 @@ class Scan:
     def outcomes(self) -> tuple[Outcome, ...]:
         """How reading each source ended: an `Outcome` for each source, in order.
 
-        These are the outcomes from the most recently started read, with `"unfinished"` for a source
-        whose end has not been reached. The tuple is empty if no read has started.
+        These are the outcomes from the most recently started read. If a source's end has not been
+        reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
         """
 
 @final
@@ -1560,7 +1560,7 @@ class RecordIndex:
     @overload
     def __getitem__(self, index: slice, /) -> list[bytes]: ...
     def read(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Returns several records. This is faster than reading them with one call each.
+        """Returns several records. This is faster than one call for each record.
 
         Records near each other are read together.
 
@@ -1720,7 +1720,8 @@ def scan(
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
     one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-    the table, the only files opened are those in directories, to determine which ones are logs.
+    the table, the only files opened are those in the directories that you pass, to determine which
+    ones are logs.
 
     If reading fails, the consumer raises its own exception with cordwood's message. After an error,
     a stream doesn't return any more batches.
@@ -1729,9 +1730,9 @@ def scan(
         sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
             `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
             `"*.log"`; or an iterable of these, which is read in order. An object with `read` can be
-            read twice only if it can seek. Files in a directory that are not logs are left out. If
-            several names lead to the same file, for example through a link, the file is read once,
-            under the first name. A repeated URL is also read only once.
+            read twice only if it can seek. Files in a directory are left out if they are not logs.
+            If several names lead to the same file, for example through a link, the file is read
+            once, under the first name. A repeated URL is also read only once.
         columns: The names of the columns, in order. `"offset"`: the file offset of the record,
             `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
             offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
@@ -1745,11 +1746,11 @@ def scan(
             `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
             sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
             two threads. If the columns can differ from log to log, all sources are first read once
-            to determine the columns. A record with any other content raises an error, which is a
-            `PayloadError` during this first read. Under a policy other than `"raise"`, the record
-            is left out and listed in `DecodedScan.left_out`. Logs in directories are left out if
-            their first record is of another kind, as in `convert`. Default: `None`: the records are
-            bytes.
+            to determine the columns. A record with any other content raises an error. During this
+            first read, the error is a `PayloadError`. Under a policy other than `"raise"`, the
+            record is left out and listed in `DecodedScan.left_out`. Logs in directories are left
+            out if their first record is of another kind, as in `convert`. Default: `None`: the
+            records are bytes.
         schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
             to determine the columns. Columns that are not in the schema are left out. Default:
             `None`.
@@ -2037,8 +2038,8 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before `data`, which the result then covers too. Default: 0,
-            the CRC-32C of an empty buffer.
+        crc: The CRC-32C of the bytes before `data`. The result then covers those bytes too.
+            Default: 0, the CRC-32C of an empty buffer.
 
     Returns:
         An unsigned 32-bit integer.
@@ -2119,19 +2120,18 @@ class Table:
         wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
             `b` of the column `a`.
         limit: The maximum number of rows.
-        opens_early: Whether a table that learns its columns is opened with those of the first
-            records.
+        opens_early: Whether a table that learns its columns is opened with the columns found in the
+            first records.
         bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
             `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
         escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
             interpret as a formula.
-        has_salvaged: Whether rows that give their record's offset also say whether the record is
-            salvaged.
+        has_salvaged: Whether rows with a record offset also say if the record is salvaged.
         learned_max: For learned columns: the maximum number of columns, including fields inside
             columns; the maximum number of fields in a column; and the maximum nesting depth of lists
             and structures in a column.
-        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
-            which a single row may exceed.
+        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells. A
+            single row may have more cells.
     """
     def __new__(
         cls,
@@ -2223,7 +2223,7 @@ class Table:
         """
     @property
     def note(self) -> str | None:
-        """A message if the records so far can be read in more than one way, otherwise `None`."""
+        """A message if the records so far can be read in more than one way, or `None` otherwise."""
     @property
     def is_open(self) -> bool:
         """Whether the table writes its rows.
@@ -2303,7 +2303,7 @@ class RecordDecoder:
         """
     @property
     def note(self) -> str | None:
-        """A message if the records so far can be read in more than one way, otherwise `None`."""
+        """A message if the records so far can be read in more than one way, or `None` otherwise."""
     def value(self, record: ReadableBuffer, /) -> Any:
         """Returns a record's value.
 
@@ -2382,8 +2382,8 @@ def fragments(
     has that region's reason. Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, but the source must be readable twice: the path of a file, a URL or
-            another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+        source: As for `Reader`, but only a source that can be read twice: the path of a file, a URL
+            or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2457,8 +2457,8 @@ def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
 
     Args:
         reason: The reason.
-        region: The region, whose attributes give the details of why it was skipped. Attributes that
-            don't belong to this reason are ignored.
+        region: The region. Its attributes contain the details of why it was skipped. Any that don't
+            belong to this reason are ignored.
 
     Returns:
         The text.

@@ -29,7 +29,7 @@ If there are more bytes, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[tuple[Any, int | None, bool], Split | None]
-"""The argument for `Reader`, the offset to start at, whether the source can be read only once, and any `Split`."""
+"""The argument for `Reader`, the offset to start at, and whether the source can be read only once. Then any `Split`."""
 
 
 class DecodedScan:

@@ -46,9 +46,9 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is empty, is a URL, or names a directory, one of these files, or a file that is or may be a
-            log. A file may be a log if a flipped bit would explain why its first fragment is not valid, if its only
-            record is incomplete, or if it is named like a log.
+        ValueError: The name is empty, is a URL, or names a directory or one of these files. With `overwrite`, also if
+            the file is or may be a log. A file may be a log if a flipped bit would explain why its first fragment is
+            not valid, if its only record is incomplete, or if it is named like a log.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")

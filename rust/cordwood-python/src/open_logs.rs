@@ -18,8 +18,8 @@ pub(crate) trait AtEnd: Send + Sync {
     fn close_at_end(&self, py: Python<'_>);
 }
 
-/// The logs in the order in which they were opened. A dropped log stays in the list until
-/// its place is needed for a new one.
+/// The logs in the order in which they were opened. A dropped log stays in the list until its place
+/// is needed for a new one.
 static LOGS: LazyLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = LazyLock::new(|| Exclusive::new(Vec::new()));
 
 /// Adds the log of a new writer.

@@ -326,8 +326,7 @@ impl Follower {
         Ok(self.seen(py)?.skipped.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, including regions that aren't in
-    /// `skipped`.
+    /// The number of bytes skipped so far, including regions that aren't in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.seen(py)?.skipped.len())
@@ -356,8 +355,7 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How records are compressed: `"zstd"`, or `None` if they aren't compressed or it isn't known
-    /// yet.
+    /// How records are compressed: `"zstd"`, or `None` if they aren't, or if it isn't known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))

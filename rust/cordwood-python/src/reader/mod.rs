@@ -314,8 +314,7 @@ impl Reader {
         Ok(self.skipped_regions(py)?.is_ok())
     }
 
-    /// The number of bytes in all regions not returned so far, including regions that aren't in
-    /// `skipped`.
+    /// The number of bytes skipped so far, including regions that aren't in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.skipped_regions(py)?.len())
@@ -383,8 +382,7 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// If everything read so far belongs to another log, this is that log's number. Otherwise
-    /// `None`.
+    /// The number of the other log if everything read so far belongs to one. Otherwise `None`.
     ///
     /// This is never the number in the file's name or in `log_number`. If it isn't `None`, either
     /// the file was recycled and no record has been written to the new log yet, or the file was

@@ -65,8 +65,8 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 ///   used.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
-/// ends. The caller must check `named`, either by calling [`GivenFormat::check`] beforehand or, if
-/// the dialect is detected, by calling [`GivenFormat::check_in`] afterward.
+/// ends. The caller must check `named` with [`GivenFormat::check`]: before calling this function, or
+/// after it and with the detected dialect.
 pub(crate) fn identify(
     named: GivenFormat,
     path: Option<&Path>,

@@ -569,9 +569,10 @@ mod tests {
                     format!("-0{text}"),
                 ] {
                     let mut value = Value::Null;
-                    if parse_number(text.as_bytes(), 0, Rules::Document, &mut value).is_err() {
+                    let Ok(end) = parse_number(text.as_bytes(), 0, Rules::Document, &mut value) else {
                         continue;
-                    }
+                    };
+                    assert_eq!(end, text.len(), "{text}");
                     match value {
                         Value::Int(number) => assert_eq!(Ok(number), text.parse(), "{text}"),
                         Value::Float(number) => {
