@@ -11,7 +11,7 @@ from cordwood._native import Reader, RecordBatch
 from cordwood.types import BLOCK_LEN
 
 OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
-"""A function that opens a reader for the bytes `[start, end)` of a log."""
+"""A function that opens a log and returns a reader for its bytes `[start, end)`."""
 
 WHOLE_LEN = 1 << 63
 """The place length of a log that can't be read in parts. Such a log is a single place."""

@@ -589,7 +589,7 @@ class WriteToLog(PTransform):
     of the window. They only replace existing logs with the same names.
 
     Args:
-        file_path_prefix: The start of the logs' paths, on one of Beam's file systems.
+        file_path_prefix: The prefix of the logs' paths. The paths are on one of Beam's file systems.
         file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
         num_shards: The number of logs. Default: 0, which lets the runner decide, and creates one log per window.
         shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`

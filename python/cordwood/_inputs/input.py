@@ -73,7 +73,7 @@ class Input(NamedTuple):
 
     @property
     def not_decoded(self) -> str | None:
-        """The format of the file, if verbs that decode records skip the file."""
+        """The file's format if verbs that decode records skip the file, and otherwise `None`."""
         return METADATA if self.is_metadata else self.format
 
 

@@ -155,8 +155,7 @@ impl Assembler {
             .filter(|_| self.stored.payload_len + payload_len as u64 > IN_WINDOW_MAX)
     }
 
-    /// If some of a pending record's bytes were not kept, abandons the record and returns its
-    /// start.
+    /// Abandons the pending record if some of its bytes were not kept, and returns its start.
     pub(crate) fn take_unkept(&mut self) -> Option<u64> {
         match self.state {
             State::InRecord { start, .. }

@@ -1639,7 +1639,7 @@ fn an_unverified_bad_checksum_does_not_make_later_fragments_stale() {
 /// fragment with a wrong checksum does not show the number of the log or the form of its fragments.
 /// It also does not show that a fragment belongs to an older log.
 #[test]
-fn a_flipped_bit_does_not_lose_later_blocks_without_checksum_verification() {
+fn later_blocks_are_read_after_a_flipped_bit_without_checksum_verification() {
     for (dialect, wire) in [
         (Dialect::RECYCLABLE, Wire::Recyclable(5)),
         (Dialect::ROCKSDB, Wire::Recyclable(5)),

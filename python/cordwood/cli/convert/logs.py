@@ -154,7 +154,7 @@ class Logs:
         # If reading stopped within a log, this has already been reported.
         if unread and target.table.stop_offset is None:
             report_stop(unread[0], None, options.limit, "row")
-        # If no option names a kind, logs of another kind are counted as damaged.
+        # If no option names a kind, logs whose kind differs from the first log's are counted as damaged.
         tally.damaged_count += options.is_auto and bool(tally.other_kinds)
         return tally
 

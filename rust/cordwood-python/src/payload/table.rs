@@ -432,8 +432,8 @@ fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, T
     types.collect()
 }
 
-/// The types that don't contain other types, with their names in `cordwood._tables.schema` and
-/// their Arrow types.
+/// The types that don't contain other types. Each one comes with its name in
+/// `cordwood._tables.schema` and its Arrow type.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),

@@ -10,7 +10,8 @@ use crate::interpreter::fast_call::{FastClass, FastNext};
 
 /// The result of `iter(reader)`, which yields the records as `bytes`, or of `Reader.records`, which
 /// yields them with their offsets.
-// The module creates objects of a final subclass with a fast path. See `fast_call.rs`.
+// Instead of this class, the module instantiates its final subclass, which has a fast path. See
+// `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct ReaderIterator {
     reader: Py<Reader>,

@@ -60,9 +60,9 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
 /// Returns a table of factors. Multiplying a CRC-32C state by entry `i`, and reducing the product
 /// with the `crc32` instruction, advances the state over `i` times `unit` zero bytes.
 ///
-/// The instruction advances the product over another 32 bits, and the product of two reflected
-/// numbers is one bit too low. Each factor accounts for these 33 bits, so there is no entry for an
-/// advance over fewer bits.
+/// Each factor makes up for 33 bits: the instruction advances the product over another 32 bits, and
+/// multiplying two reflected numbers shifts the product by one more. There is therefore no entry for
+/// an advance over fewer bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];

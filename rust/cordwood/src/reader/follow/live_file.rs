@@ -16,8 +16,8 @@ use crate::segments::{list_again, name_of};
 /// The number of bytes to request per read while catching up.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// While a file is missing, the directory is listed in only one of this many attempts to find the
-/// file, because listing is expensive.
+/// While a file is missing, only one in this many attempts to find it lists the directory, because
+/// listing is expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
