@@ -16,8 +16,8 @@ page that reports on one or more logs. `index` gives access to records by number
 that programs store in records, and `cordwood.compat` contains replacements for the readers in other packages.
 
 A reader raises a `CorruptionError` when it reaches damage, but you can continue iterating after it. The `on_corruption`
-option can instead tell the reader to skip the damage, stop there, or also salvage the valid records that follow. See
-`Reader` for details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped regions.
+option can make the reader stop at the damage, skip it, or also salvage the valid records that follow. See `Reader` for
+details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped regions.
 `help(cordwood.errors)` lists all exceptions.
 """
 
@@ -86,7 +86,7 @@ _LATE = {
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }
-"""Few programs need these names and their modules are slow to import, so they are imported on first use."""
+"""Imported on first use, because few programs need these names and their modules are slow to import."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Runs the command line as `python -m cordwood`, for systems where the `cordwood` script is not on the path."""
+"""Runs the command as `python -m cordwood`, in case the `cordwood` script is not on the path."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Reads a range of a log while another worker may take over its last part, as in Apache Beam."""
+"""Reads a range of a log, even if another worker takes over its last part, as in Apache Beam."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a log and returns a reader for its bytes `[start, end)`."""
 
 WHOLE_LEN = 1 << 63
-"""The place length of a log that can't be read in parts. Such a log is a single place."""
+"""The length of the only place in a log that can't be read in parts."""
 
 
 class ClaimedRange:
-    """The records and regions that start in the places `[first, end)` of a log, for as long as claims succeed.
+    """The records and regions that start in the places `[first, end)` of a log, until a claim fails.
 
     A place is a part of a log that is claimed as a whole, usually a block. A log that can't be read in parts has a
     single place, of length `WHOLE_LEN`.
@@ -26,7 +26,7 @@ class ClaimedRange:
     Args:
         open_range: A function that opens a reader for a range of the log.
         first: The number of the first place.
-        end: The number of the place after the last one.
+        end: The number of the last place plus one.
         place_len: The length of a place in bytes.
     """
 

@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""Maps each kind of record to the name for a directory of such logs and the kinds it may contain."""
+"""For each kind of record: what to call a directory of such logs, and the kinds allowed in it."""
 
 
 def info(

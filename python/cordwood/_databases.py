@@ -1,9 +1,9 @@
-"""Checks whether a database is complete, and which files its engine is missing.
+"""Checks whether a database is complete and, if not, which files its engine lacks.
 
 An engine reads `CURRENT`, then the MANIFEST it names, then the tables and logs that the MANIFEST lists. These files can
 change while cordwood reads them: the engine writes a file before listing it, and removes a file only once it is no
 longer listed. A directory with a fault is therefore reread until `CURRENT` and the MANIFESTs don't change during the
-read. After reading the MANIFEST, cordwood checks whether each file exists, because the directory was listed earlier.
+read. After reading the MANIFEST, cordwood checks whether each file exists, because the directory listing is older.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OTHER_CURRENT = re.compile(r"CURRENT\.([0-9]{1,20}|bak)")
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _INFO_LOG = re.compile(r"LOG(\.old\.[0-9]+)?")
 
-# This text may be untrusted, so the patterns only scan each line once, regardless of its contents.
+# This text may be untrusted, so the patterns scan each line only once, regardless of its contents.
 _OWN_DIRECTORY = re.compile(r"(?m)^(?>.*?manifest file: ?)(.*)/MANIFEST-")
 _DIRECTORIES = re.compile(r"(?m)^(?>.*?SST files in )(.*) dir, Total Num|^(?>.*?cf_paths does not yet exist: )(.*)$")
 _SEPARATORS = "/\\"
@@ -65,11 +65,11 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     """Returns the databases in these files' directories, and the directories that were not read.
 
     Directories that are unreadable or given as URLs are not read; see `unjudged`. `damaged` contains the paths of
-    damaged logs and of files that aren't logs. Other values are ignored.
+    damaged logs and of files that aren't logs. Non-string values are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # A damaged log's path may refer to the same directory by a different name.
+    # The path of a damaged log may use a different name for its directory.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -132,8 +132,8 @@ def is_without_record(path: object, number: int | None) -> bool:
     file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. For any other kind of value, the result is false.
-        number: The log number used to read the file, which must match the one in its name.
+        path: The path of the file. For a value that isn't a path, the result is false.
+        number: The log number used to read the file. It must match the one in the file's name.
     """
     if not is_path(path):
         return False
@@ -305,7 +305,7 @@ class _Directory:
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """Returns what is wrong with `CURRENT`, and the name of the MANIFEST that it or the marker names."""
+        """Returns what is wrong with `CURRENT`, and which MANIFEST it or the marker names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -329,7 +329,7 @@ class _Directory:
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
-        """Returns the newest RocksDB or Pebble options file, or no bytes if there isn't one."""
+        """Returns the start of the newest RocksDB or Pebble options file, or no bytes if there is none."""
         names = self._matching(_OPTIONS)
         return self._lines(max(names, key=_number)) if names else b""
 
@@ -372,8 +372,8 @@ class _Directory:
     def _may_have_other_directories(self, engine: Engine) -> bool:
         """Checks whether RocksDB or Pebble may keep tables in other directories.
 
-        RocksDB's info logs name each table directory (`db_paths`, `cf_paths`), but its options do not. All backups keep
-        their tables in one shared directory. Pebble may keep tables in a store.
+        RocksDB's info logs name each table directory (`db_paths`, `cf_paths`), but its options do not. All backups
+        share one directory of tables. Pebble's tables may be in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
         backup, private = os.path.split(above)
@@ -396,7 +396,7 @@ class _Directory:
     def _has_other_log_directory(self) -> bool:
         """Checks whether the options specify another directory for the logs.
 
-        Before version 7, RocksDB always names a log directory in its options. This may be the database directory
+        RocksDB versions before 7 always name a log directory in their options, even if it is the database directory
         itself.
         """
         found = _LOG_DIRECTORY.search(self._options().decode(errors="replace"))
@@ -439,7 +439,7 @@ class _Directory:
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """Yields the logs that have no records, or the directory if the database has no logs or tables.
 
-        A database without logs or tables is either new or has lost its writes. For LevelDB, only the newest log is
+        A database without logs or tables either is new or has lost its writes. For LevelDB, only the newest log is
         checked, because the sequence numbers show whether other logs were lost.
         """
         if logs := sorted(self._matching(_LOG), key=_table_or_log_number):
@@ -460,7 +460,7 @@ class _Directory:
         if not (log_len := self._len(name)):
             return log_len == 0
         number, path = _table_or_log_number(name), self._path(name)
-        # A `Reader` would log a warning about the older log. Usually, though, the log contains a record, and only the
+        # A `Reader` would log a warning about the older log. If the log contains records, as it usually does, only the
         # first one is read.
         with suppress(CordwoodError, FileNotFoundError):
             if not verify(path, end=1).record_count and (report := verify(path)).ok and not report.record_count:
@@ -492,7 +492,7 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, self._path(logs[-1]), (end, last))
 
     def _batches(self, logs: list[str]) -> Iterator[tuple[int, int]]:
-        """Yields the first sequence number of each write batch in these logs, and the one after its last."""
+        """Yields each write batch's first sequence number, and the number after its last one."""
         for name in logs:
             # The log may contain records other than write batches, or a live database may have removed it.
             with (
@@ -523,7 +523,7 @@ class _Directory:
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
         # Reading stops at a log without write batches, or one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
-            # Usually only one log is needed, and it doesn't have to be read here.
+            # If only one log is needed, as is usual, it doesn't have to be read here.
             for name in logs if len(logs) > 1 else ():
                 number = _table_or_log_number(name)
                 with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:

@@ -38,7 +38,7 @@ def _reason(region: Any) -> str:
 
 
 def _table(caption: str, rows: Iterable[tuple[object, ...]], head: Iterable[str] = (), count: int = 0) -> str:
-    """Returns a table that says how many of the `count` items aren't listed.
+    """Returns a table, followed by how many of the `count` items aren't listed.
 
     All text is escaped, because a path can contain any characters, even invalid ones.
     """
@@ -54,7 +54,7 @@ def _text(value: object) -> str:
     if (kind := getattr(value, "kind", None)) is not None:
         outcome = cast("Any", value)
         zeros = "" if outcome.zeros_offset is None else f"; zeros from {outcome.zeros_offset:,} on"
-        # Even a damaged log can end with a complete record, so the text doesn't say "clean".
+        # Even a damaged log can end with a complete record, so the word "clean" is not used.
         end = "no torn tail," if kind == "clean" else kind
         return f"{end} at {outcome.offset:,}{zeros}"
     if isinstance(value, bool):

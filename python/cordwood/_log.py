@@ -14,7 +14,7 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs skipped damage. If the policy doesn't raise, these messages are the only report of it."""
+    """Logs skipped damage. If the policy raises no error, only these messages report the damage."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 

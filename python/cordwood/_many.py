@@ -108,12 +108,12 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def databases(self) -> tuple[Database, ...]:
-        """The databases in directories, if these are the results of `verify`."""
+        """For `verify`, the databases in directories. Otherwise empty."""
         return self._databases
 
     @property
     def exports(self) -> tuple[Export, ...]:
-        """The Datastore or Firestore exports in directories, if these are the results of `verify`."""
+        """For `verify`, the Datastore or Firestore exports in directories. Otherwise empty."""
         return self._exports
 
     @property
@@ -188,8 +188,9 @@ def logs_of(
 ) -> tuple[list[tuple[object, Split | None]], bool]:
     """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
-    Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, this
-    also leaves out the metadata of exports, along with logs in directories if their first record is of another kind.
+    Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, the
+    metadata of exports is left out too, and so is any log in a directory if its first record is known to be of a
+    different kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -266,7 +267,7 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
 
 def _named_like(one: Callable[..., T], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Copies the name, docstring and signature of a function for one log to the one for many logs."""
+    """Copies the name, docstring and signature of a function for one log to its equivalent for many."""
     wraps(one)(function)
     function.__module__ = "cordwood"
     function.__annotations__ = {"return": object}

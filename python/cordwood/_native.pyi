@@ -138,15 +138,15 @@ class Record:
 
 @final
 class Position:
-    """An offset in a log, with marks that identify the log. Returned by `Follower.position`.
+    """An offset in a log, together with marks that identify the log. Returned by `Follower.position`.
 
-    An offset is valid in only one log, so a position also keeps checksums of some bytes before the
-    offset: in the log's first block and in the block before the offset. In a segmented log, it also
-    keeps a checksum of the end of the previous segment. When reading or following starts at a
-    position, these checksums are compared with the log. If any of them differ, the log is a
-    different one, and `LogChangedError` is raised. A log that has since grown, been copied or
-    renamed, or lost its oldest segments is still the same log. A block that contains damage is not
-    compared. A position at offset 0 matches any log.
+    An offset is valid in only one log, so a position also contains checksums of some bytes before
+    the offset: in the log's first block and in the block before the offset. In a segmented log, it
+    also contains a checksum of the end of the previous segment. When reading or following starts at
+    a position, these checksums are compared with the log. If any of them differ, the position
+    belongs to a different log, and `LogChangedError` is raised. A log that has since grown, been
+    copied or renamed, or lost its oldest segments is still the same log. A block that contains
+    damage is not compared. A position at offset 0 matches any log.
 
     `str(position)` returns a short string without line breaks, and `Position(text)` restores the
     position from it. Positions can be pickled and compared.
@@ -207,10 +207,10 @@ class Reader:
             the object's current position. If an `mmap`'s file is truncated while the log is being
             read, the operating system kills the process (`SIGBUS`), as it does any program that
             reads beyond the end of a mapped file. If a file might be truncated, pass its path
-            instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
-            ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
-            through fsspec; an obstore store and a path in it, as a tuple; or an object with
-            `size()` and `read_range(start, end)`.
+            instead. The following sources are read in ranges of up to 16 MiB, and four ranges are
+            read ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a
+            `UPath`, all read through fsspec; a tuple of an obstore store and a path in it; or an
+            object with `size()` and `read_range(start, end)`.
         dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
             Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
             log with everything it can contain; `"pebble"`: a Pebble log with everything it can
@@ -220,12 +220,12 @@ class Reader:
             from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
             read if the dialect was detected, but treated as damage if you name the dialect. See
             `cordwood.types.DetectedDialect`.
-        log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32 bits
+        log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
             of the number in the file's name. Fragments with another number are left over from an
             older log. If the entire file is left over, the logger `cordwood` gets a warning.
             Default: `None`: the number in the file's name, or if there is none, the number of the
             first valid fragment.
-        compression: How each record is compressed, in `"rocksdb"`. The only supported value is
+        compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
             `"zstd"`. Default: `None`: the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
             resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
@@ -234,7 +234,7 @@ class Reader:
             treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
             records after the damage in the same block. `records()` marks them. Default: `"raise"`.
         start: Return only the records that start at or after this file offset, in bytes. For a path
-            or URL, you can pass a `Position` in the same log instead. Default: 0.
+            or URL, this can also be a `Position` in the same log. Default: 0.
         end: Return only the records that start before this file offset, in bytes. The last record
             can extend past this offset. A record belongs to the range where its first fragment
             starts, so adjacent ranges return each record exactly once. Default: `None`, the end of
@@ -270,8 +270,8 @@ class Reader:
     * `DialectError`: the source is not a log. Only the first step raises this.
     * `OSError`: the source cannot be read.
     * `ClosedError`: the reader is closed.
-    * `ValueError`: a log number or compression was given, but the detected dialect does not have
-      one.
+    * `ValueError`: a log number or compression was given, but the detected dialect does not support
+      it.
     * `RuntimeError`: the source's own `read` uses the reader, or raises `StopIteration`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -301,7 +301,7 @@ class Reader:
     def __iter__(self) -> Iterator[bytes]: ...
     def __next__(self) -> bytes: ...
     def records(self) -> Iterator[Record]:
-        """Returns an iterator over the records with their offsets, sharing the reader's position.
+        """Returns an iterator over the records and their offsets. It shares the reader's position.
 
         Returns:
             An iterator of `Record`.
@@ -364,8 +364,8 @@ class Reader:
     def dialect_known(self) -> bool:
         """Whether the dialect was named or can be detected.
 
-        If neither is true, the log is read as `"leveldb"`. Reads the source if the dialect must be
-        detected.
+        If the dialect is unknown, the log is read as `"leveldb"`. Reads the source if the dialect
+        must be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -395,7 +395,7 @@ class Reader:
             ClosedError: The reader is closed.
         """
     def tell(self) -> int:
-        """Returns the file offset after everything returned or skipped so far.
+        """Returns the end of the data returned or skipped so far, as a file offset.
 
         To continue from this offset later, pass it to `seek`. A torn tail is not skipped: once the
         incomplete record has been completed, you can read it from this offset.
@@ -438,7 +438,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far that were not returned, ordered by offset.
+        """The first 100,000 of the regions skipped so far, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -457,10 +457,10 @@ class Reader:
         """The number of bytes skipped so far, including regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
-        """How reading ended, or `"unfinished"` until then."""
+        """How reading ended. `"unfinished"` until it ends."""
     @property
     def other_log_number(self) -> int | None:
-        """The number of the other log if everything read so far belongs to one. Otherwise `None`.
+        """If everything read so far belongs to another log, the number of that log. Otherwise `None`.
 
         This is never the number in the file's name or in `log_number`. If it isn't `None`, either
         the file was recycled and no record has been written to the new log yet, or the file was
@@ -534,15 +534,15 @@ class RecordBatch:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """Returns the batch as an Arrow table, without copying it.
 
-        The table is passed in two capsules of the Arrow C data interface, with the columns `offset`
-        and `record`.
+        The table has the columns `offset` and `record`, and is passed in two capsules of the Arrow
+        C data interface.
 
         Args:
             requested_schema: Ignored, as the interface allows: the consumer casts the columns
                 instead. Default: `None`.
 
         Returns:
-            The capsules of the schema and the table.
+            One capsule with the schema and one with the table.
         """
 
     def __arrow_c_schema__(self) -> object:
@@ -564,10 +564,10 @@ class RecordBatch:
 class Follower:
     """Follows a log that is being written. `cordwood.follow` creates a follower.
 
-    Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
-    also waits at an incomplete record and at the zeros of a preallocated file. A `for` loop waits
-    in the current thread; Ctrl-C works during the wait, and other threads keep running. An
-    `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
+    Iterating yields each record as `bytes` once it is complete, and then waits for the next one.
+    Iteration also waits at an incomplete record and at the zeros of a preallocated file. A `for`
+    loop blocks the current thread while it waits, but Ctrl-C works and other threads keep running.
+    An `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
     thread. The iteration ends after `timeout` seconds without a record, and a new iteration
     continues from the same position. `next(follower)` performs one step of the iteration. A `with`
     or `async with` statement closes the follower; the end of a loop doesn't.
@@ -605,9 +605,9 @@ class Follower:
             and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
             incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_time: Apparent damage with no valid block after it may be a write still in progress.
-            Before reporting it, the follower rereads the bytes at least three times, over at least
-            this many seconds. With 0, it reports such damage at once. Default: 0.1.
+        retry_time: Apparent damage that no valid block follows may be a write still in progress.
+            Before reporting such damage, the follower rereads the bytes at least three times, over
+            at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
@@ -658,7 +658,7 @@ class Follower:
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     def records(self) -> FollowerRecords:
-        """Returns an iterator over the records with their offsets. It also works with `async for`.
+        """Returns an iterator over the records and their offsets. It also works with `async for`.
 
         The iterator shares the follower's position.
 
@@ -694,11 +694,11 @@ class Follower:
         (Record(offset=0, end_offset=10, data=b'one'), None)
         """
     def tell(self) -> int:
-        """Returns the file offset after everything returned or skipped so far.
+        """Returns the end of the data returned or skipped so far, as a file offset.
 
-        A new follower with this offset as its `start` continues from there and returns the same
-        records. However, if a record starts before this offset and its start was damaged, the new
-        follower doesn't report the rest of that record.
+        A new follower with this offset as its `start` returns the records that this follower would
+        return next. However, if a record starts before this offset and its start was damaged, the
+        new follower doesn't report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -713,14 +713,14 @@ class Follower:
         ([b'one'], 10)
         """
     def position(self) -> Position:
-        """Returns the position after everything returned or skipped so far.
+        """Returns the position at the end of the data returned or skipped so far.
 
         A position also identifies the log. A new follower with this position as its `start`
         continues as it would from the offset that `tell` returns, but raises `LogChangedError` if
         the path names another log by then. To store a position, convert it with `str`.
 
         Returns:
-            A `Position`. Determining it reads at most two blocks of the file.
+            A `Position`. To determine it, at most two blocks of the file are read.
 
         Raises:
             ClosedError: The follower is closed.
@@ -747,7 +747,7 @@ class Follower:
         """The longest time each step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far that were not returned, ordered by offset.
+        """The first 100,000 of the regions skipped so far, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -763,7 +763,7 @@ class Follower:
         """The number of bytes skipped so far, including regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
-        """How following ended, or `"unfinished"` until then.
+        """How following ended. `"unfinished"` until it ends.
 
         The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
         `"clean"` after the trailer of a closed Pebble log. After a rotation with
@@ -775,10 +775,10 @@ class Follower:
         """The log's dialect: `"leveldb"` until another dialect is detected."""
     @property
     def log_number(self) -> int | None:
-        """The log's number, or `None` if the log has no number or it isn't known yet."""
+        """The log's number, or `None` if the log has no number or the number isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How records are compressed: `"zstd"`, or `None` if they aren't, or if it isn't known yet."""
+        """How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet."""
     @property
     def path(self) -> str:
         """The file's path."""
@@ -860,8 +860,8 @@ class Writer:
             `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
             cannot pass `flush`. Default: `None`, which means `"append"`.
         sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-            sync=True)`. `"never"`: at no other time, except that a segmented log syncs each segment
-            before starting the next. `"close"`: when the writer is closed. `"append"`:
+            sync=True)`. `"never"`: at no other time, except that each segment of a segmented log is
+            synced before the next is started. `"close"`: when the writer is closed. `"append"`:
             before each `append` returns, and when the writer is closed. Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
             long ago. Closing the writer syncs too. No thread runs in the background, so a sync
@@ -892,8 +892,8 @@ class Writer:
             bytes remain before the new segment. Only closed and synced segments are removed,
             whether or not a reader has read them. Default: `None`: all segments are kept.
         retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
-            segment is started, segments are removed, oldest first, as long as their files have not
-            changed for longer than this. If a file's last change is in the future, that segment and
+            segment is started, segments are removed, oldest first, until one is reached whose file
+            has changed within this time. If a file's last change is in the future, that segment and
             all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
@@ -1017,7 +1017,7 @@ class Writer:
         (0, 10)
         """
     def flush(self) -> None:
-        """Writes all records so far to the operating system, or to the sink.
+        """Passes all records so far to the operating system or the sink.
 
         The written records survive the end of this process, but not a machine crash.
 
@@ -1351,8 +1351,8 @@ def verify(
     record may be written a moment later.
 
     Args:
-        source: As for `Reader`, or a `Split`. To pass many logs, use a directory, for all logs in
-            it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
+        source: As for `Reader`, or a `Split`. To pass many logs, use a directory, to read all logs
+            in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
             directories, patterns and splits.
         threads: How many threads to read with, 1 to 256. The report is the same for any number of
             threads. Only one thread is used for an object with `read`, a log with log numbers, or a
@@ -1489,7 +1489,7 @@ def salvage(
 
 @final
 class Scan:
-    """Records from logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
+    """A table of records from logs, for any library that reads Arrow. Created by `cordwood.scan`.
 
     pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
     `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
@@ -1639,7 +1639,7 @@ def index(
     A `Reader` is faster for reading all records in order.
 
     Args:
-        sources: The path of a log or a segmented log; a directory, for all logs in it and its
+        sources: The path of a log or a segmented log; a directory, to index all logs in it and its
             subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
             numbered in the order of the sources. URLs, bytes and objects with `read` are not
             accepted.
@@ -1715,13 +1715,13 @@ def scan(
     end: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Scan | DecodedScan:
-    """Returns the records in one or more logs as a table, for any library that reads Arrow.
+    """Returns the records in one or more logs as a table for any library that reads Arrow.
 
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
     one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-    the table, the only files opened are those in the directories that you pass, to determine which
-    ones are logs.
+    the table, cordwood opens only the files in directories that you pass, to determine which of
+    them are logs.
 
     If reading fails, the consumer raises its own exception with cordwood's message. After an error,
     a stream doesn't return any more batches.
@@ -1746,11 +1746,11 @@ def scan(
             `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
             sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
             two threads. If the columns can differ from log to log, all sources are first read once
-            to determine the columns. A record with any other content raises an error. During this
-            first read, the error is a `PayloadError`. Under a policy other than `"raise"`, the
-            record is left out and listed in `DecodedScan.left_out`. Logs in directories are left
-            out if their first record is of another kind, as in `convert`. Default: `None`: the
-            records are bytes.
+            to determine the columns. A record whose content is not of this kind raises an error,
+            which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
+            such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
+            left out if their first record is not of this kind, as in `convert`. Default: `None`:
+            the records are bytes.
         schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
             to determine the columns. Columns that are not in the schema are left out. Default:
             `None`.
@@ -1968,7 +1968,7 @@ def segment_offset(name: str, /) -> int | None:
     """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
-    """Returns a position's marks, for a log read by Python code.
+    """Returns the marks of a position in a log that Python code reads.
 
     Args:
         position: The position.
@@ -2038,7 +2038,7 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
 
     Args:
         data: `bytes` or any other buffer.
-        crc: The CRC-32C of the bytes before `data`. The result then covers those bytes too.
+        crc: The CRC-32C of the bytes before `data`, so that the result covers those bytes too.
             Default: 0, the CRC-32C of an empty buffer.
 
     Returns:
@@ -2107,15 +2107,15 @@ class Table:
     """Turns the records of logs into a table.
 
     The columns are either known or learned. A table that learns its columns is opened once the
-    first records have revealed some of them, and from then on also writes its rows. If a later row
-    needs another column, the table stops writing: from that row onward, it only learns. You must
-    then create another table with all the columns.
+    first records have revealed some of them, and also writes its rows from then on. If a later row
+    needs a new column, the table stops writing: from that row onward, it only learns. You must then
+    create another table with all the columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
         form: `"arrow"`, `"ndjson"` or `"csv"`.
-        columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
-            known.
+        columns: The columns, if they are known: pairs of a name and a type from
+            `cordwood._tables.schema`.
         always: The columns that the table has even if no row has a value in them.
         wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
             `b` of the column `a`.
@@ -2126,7 +2126,7 @@ class Table:
             `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
         escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
             interpret as a formula.
-        has_salvaged: Whether rows with a record offset also say if the record is salvaged.
+        has_salvaged: Whether rows with a record offset also show whether the record is salvaged.
         learned_max: For learned columns: the maximum number of columns, including fields inside
             columns; the maximum number of fields in a column; and the maximum nesting depth of lists
             and structures in a column.
@@ -2175,7 +2175,7 @@ class Table:
             source: A `RecordBatch`, or a list of `Record`.
             start: The index of the first record to take.
             only: The indices of the records to take, in ascending order, or `None` for all records.
-                If given, `start` is a position in this list.
+                With a list, `start` is a position in it.
 
         Returns:
             A tuple of four items: the index of the record to continue with; the output; the list of
@@ -2193,11 +2193,11 @@ class Table:
     def take_rest(
         self, *, is_last: bool
     ) -> tuple[bool, list[Any], list[tuple[int, Literal["record", "row", "value", "rest"], PayloadError]], int]:
-        """Takes the rows that only become complete at the end of a log.
+        """Takes the rows that become complete only at the end of a log.
 
         Args:
             is_last: Whether this log was the last one. If so, this method takes the rows that the
-                table holds back until then.
+                table has held back.
 
         Returns:
             A tuple of four items. The first says whether all these rows have been taken; if not,
@@ -2219,7 +2219,7 @@ class Table:
         The first item maps each column with values of different types to those types. The second
         lists the columns that are too wide.
 
-        `a.b` is a field in `a`, and `a[]` stands for the items in `a`.
+        `a.b` is a field in `a`, and `a[]` means the items in `a`.
         """
     @property
     def note(self) -> str | None:
@@ -2271,7 +2271,7 @@ class RecordDecoder:
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """Returns the row that only becomes complete after the last record.
+        """Returns the row that becomes complete only after the last record.
 
         Returns:
             The values by name, or `None` if there is no such row.
@@ -2360,9 +2360,9 @@ class Fragments:
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """Returns the findings so far.
 
-        This is a tuple of the dialect, the log number, the compression, the number of the other log
-        if the whole file belongs to another log, and the number of records that start after damage
-        in the same block.
+        This is a tuple: the dialect; the log number; the compression; the other log's number if the
+        whole file belongs to another log; and the number of records that start after damage in the
+        same block.
         """
 
 def fragments(
@@ -2382,8 +2382,8 @@ def fragments(
     has that region's reason. Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, but only a source that can be read twice: the path of a file, a URL
-            or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+        source: As for `Reader`, but it must be readable twice: the path of a file, a URL or another
+            source that is read in ranges, a buffer, or an object with `read` and `seek`.
         dialect: As for `Reader`. Default: `None`.
         log_number: As for `Reader`. Default: `None`.
         compression: As for `Reader`. Default: `None`.
@@ -2457,8 +2457,8 @@ def reason_in_words(reason: str, region: SkippedRegion, /) -> str:
 
     Args:
         reason: The reason.
-        region: The region. Its attributes contain the details of why it was skipped. Any that don't
-            belong to this reason are ignored.
+        region: The region. Its attributes contain the details of why it was skipped. Attributes
+            that don't belong to `reason` are ignored.
 
     Returns:
         The text.

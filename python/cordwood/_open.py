@@ -14,7 +14,7 @@ from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, S
 
 
 class Split(NamedTuple):
-    """The bytes `[start, end)` of a log. `cordwood.open(split)` reads the records that start in this range.
+    """The byte range `[start, end)` of a log. `cordwood.open(split)` reads the records that start in it.
 
     Attributes:
         path: The path or the URL of the file.
@@ -274,7 +274,7 @@ def follow(
     The writer may be in another process, or in this one.
 
     Args:
-        path: The path of a file, which must exist but may be empty, or of a segmented log's directory. Following a
+        path: The path of a segmented log's directory, or of a file, which must exist but may be empty. Following a
             segmented log never raises a `LogRotatedError` or misses a record.
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.

@@ -11,7 +11,7 @@ from cordwood._native import Follower, Reader, Record, RecordBatch, Scan, Writer
 
 
 def _reduced(record: Record) -> tuple[Any, ...]:
-    """Returns the constructor and its keyword arguments. All `pickle` protocols store this form compactly."""
+    """Returns the constructor and its keyword arguments. This form is compact in all `pickle` protocols."""
     keywords = {name: getattr(record, name) for name in ("offset", "end_offset", "data", "salvaged")}
     return copyreg.__newobj_ex__, (Record, (), keywords)  # type: ignore[attr-defined]  # of Python's own, not for users
 

@@ -1,4 +1,4 @@
-"""Wraps sources that are read in ranges, such as objects in a store, in file objects that read ahead.
+"""Turns sources that are read in ranges, such as objects in a store, into file objects that read ahead.
 
 The binding calls `file_of` for each source that isn't a path or a buffer. The packages for a kind of source are
 imported when the first such source is opened.
@@ -99,7 +99,7 @@ def base_name(name: str) -> str:
 
 
 class _Url(str):
-    """A URL along with its file system arguments, which it keeps in lists, splits and pickles."""
+    """A URL with file system arguments, which stay with it in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -122,7 +122,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
         kind: type[object] = part.__class__
         if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
             return list(map(given, part))
-        # A `Split` is of another type, and already has the options it was planned with.
+        # A `Split` isn't a plain tuple, and already has the options it was planned with.
         return tuple(map(given, part)) if kind is tuple else part
 
     found = given(source)
@@ -162,7 +162,7 @@ def source_of(source: object) -> RangeReadable | None:
 def file_of(source: object, start: int, end: int | None, position: Position | None = None) -> RangeFile | None:
     """Returns the source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`.
 
-    If a position is given, the source must be the same log.
+    If a position is given, the source must be the log it belongs to.
     """
     if isinstance(source, RangeFile):
         return source
@@ -471,7 +471,7 @@ class RangeFile:
         """Checks that the planned ranges and the ones received so far all come from the current object.
 
         Raises:
-            LogChangedError: The ranges come from another object.
+            LogChangedError: A range comes from a different object.
         """
         current: Any = getattr(self.source, "current_version", None)
         if self._planned is None and not (current and self._marks):
@@ -584,7 +584,7 @@ def _os_errors_of(name: str | None) -> Generator[None]:
 
 
 def _first_line(text: str) -> str:
-    """Returns the first line. The others may list thousands of directories searched for a library."""
+    """Returns the first line. The rest may list thousands of directories searched for a library."""
     return text.partition("\n")[0]
 
 

@@ -142,7 +142,7 @@ def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
         group_len: The maximum number of bytes in a group, at least 1. A longer split gets a group of its own.
 
     Returns:
-        The groups, with the splits in the same order.
+        The groups, in which the splits keep their order.
 
     Raises:
         ValueError: `group_len` is less than 1.

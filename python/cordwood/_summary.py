@@ -1,4 +1,4 @@
-"""Summarizes one reading of a log, for a verb's output, for `--strict`, and for the exit status."""
+"""Summarises one reading of a log for a verb's output, `--strict` and the exit status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cordwood.types import (
 )
 
 _HEADER_LEN_MIN = 7
-"""The length of the shortest header. Fewer bytes than this between regions are a block's trailer."""
+"""The length of the shortest header. A shorter gap between regions is a block's trailer."""
 
 
 _HIDES_NO_DATA = {
@@ -44,7 +44,7 @@ def zeros_inside_text(length: int) -> str:
 
 
 ZEROS_ARE = "space that was never written, or data that was lost"
-"""Where zeros at the end of a file may come from."""
+"""What zeros at the end of a file may be."""
 
 
 class ZerosAtEnd(NamedTuple):
@@ -53,7 +53,7 @@ class ZerosAtEnd(NamedTuple):
     offset: int
     length: int
     is_padding: bool
-    """Whether the zeros merely fill the last block after a complete record, in a file of whole blocks.
+    """Whether the zeros follow a complete record and merely pad the file to whole blocks.
 
     App Engine's writer produces such files.
     """

@@ -22,7 +22,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """Returns a list with one text that says how many logs are damaged and names the first one, or an empty list."""
+    """Returns a list of one text that counts the damaged logs and names the first, or an empty list."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 

@@ -70,7 +70,7 @@ else:
 __all__ = ["LogOutputs", "ReadAllFromLog", "ReadFromLog", "WriteToLog"]
 
 Policy: TypeAlias = Literal["raise", "skip", "salvage"]
-"""How to treat damage. `"stop"` is not allowed, because it would stop each range of a log separately."""
+"""How to treat damage. `"stop"` is not allowed, because it would apply to each range separately."""
 
 _DAMAGE = "damage"
 """The tag of the second output."""
@@ -116,7 +116,7 @@ class _Log(NamedTuple):
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """Opens the file as a source for `Reader`, with the path of the file for errors and messages."""
+        """Opens the file as a source for `Reader`. Errors and messages name its path."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}
@@ -245,7 +245,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
     """Turns each `_Log` into batches of its records. A restriction is a range of parts, claimed one by one.
 
     Attributes:
-        of_batch: A function that returns an element holding the first records of a batch.
+        of_batch: A function that makes an element from the first records of a batch.
         bundle_len: The number of bytes in a range.
         bundle_len_min: The minimum number of bytes in the last range of a file.
         with_filename: Whether each element is a tuple of the path and the batch.
@@ -363,8 +363,8 @@ class ReadAllFromLog(PTransform):
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
 
     Args:
-        desired_bundle_size: The number of bytes in each range of a log that a worker reads, rounded down to whole
-            blocks of 32 KiB, but never to less than one block. Default: 64 MiB.
+        desired_bundle_size: The length in bytes of each range that a worker reads, rounded down to whole blocks of 32
+            KiB, but never to less than one block. Default: 64 MiB.
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
         compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Compressed files and logs in
             a dialect with log numbers can't be split. A compressed file that ends early raises an `EOFError` under
@@ -381,8 +381,8 @@ class ReadAllFromLog(PTransform):
         columns: The columns to return with `decode`, as for `cordwood.scan`. Default: `None`.
         schema: The schema to use with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in
             JSON, you must pass a schema, because all logs must have the same columns. Default: `None`.
-        with_damage: Whether to return a `LogOutputs`, with the elements and the regions that were not returned.
-            Default: `False`.
+        with_damage: Whether to return a `LogOutputs`: the elements, plus the regions that were not returned. Default:
+            `False`.
         dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
         on_corruption: How to treat damage, as for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
             `"raise"`, which makes the pipeline fail on damage.
@@ -580,18 +580,21 @@ class _Sink(FileBasedSink):
 class WriteToLog(PTransform):
     """Writes the records in a `PCollection` to new logs, one per shard, and returns the logs' paths.
 
-    The logs get their final names once all of them are complete. A bundle that fails and is retried doesn't leave any
-    duplicate records or partial logs. On a local file system, the logs and their directory entries have been synced to
-    disk by then. Existing logs whose names have the same form are removed first. A `PCollection` without records
-    produces an empty log.
+    The logs get their final names once all of them are complete. On a local file system, the logs have been synced to
+    disk by then, and their directory entries are synced immediately afterwards. A bundle that fails and is retried
+    doesn't leave any duplicate records or partial logs. If every shard has a record, existing files whose names match
+    with any text in place of the shard number are removed first. Otherwise, Beam keeps an existing local file instead
+    of a new log with the same name and length. A shard without records becomes an empty log, and a bounded
+    `PCollection` always has at least one shard.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
-    of the window. They only replace existing logs with the same names.
+    of the window. They replace only those existing logs that have the same names.
 
     Args:
         file_path_prefix: The prefix of the logs' paths. The paths are on one of Beam's file systems.
         file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
-        num_shards: The number of logs. Default: 0, which lets the runner decide, and creates one log per window.
+        num_shards: The number of logs, or for an unbounded `PCollection`, the number per window. Default: 0, which lets
+            the runner decide, or for an unbounded `PCollection`, creates one log per window.
         shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`
             by a digit of the number of shards, and `W` by the window. With `""`, there is a single log. Default:
             `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.

@@ -52,8 +52,8 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument contains the path because other programs create new errors from the arguments, as Apache Beam
-        # does to add the name of a step.
+        # The argument includes the path, because other programs create new errors from an error's arguments. Apache
+        # Beam does this to add a step's name.
         super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
@@ -192,7 +192,7 @@ class RecordTooLargeError(_RegionError):
 class TornTailError(_RegionError):
     """A log that ends with an incomplete record, or with zeros, was opened for appending.
 
-    If records were written there, every reader would lose the ones before the next block.
+    If records were appended directly after it, every reader would lose those before the next block.
 
     Attributes:
         path: The file.
@@ -261,7 +261,7 @@ class LogTruncatedError(_ChangedError):
 
 
 class LogChangedError(CordwoodError):
-    """The path names a different log than the one that was read, planned or indexed before.
+    """The path names a different log than the one that was read, split or indexed before.
 
     The log was replaced, or rewritten from its start. A log that has only grown is still the same log, and so is a copy
     of it. To read the new log, start at offset 0, or make a new index or new splits.

@@ -12,16 +12,16 @@ from cordwood._text import damaged_text, quantity
 from cordwood.typing import CompressionName, DialectName
 
 BLOCK_LEN: Final = 32_768
-"""The number of bytes in a block of a log. Ranges that are read in parallel start at multiples of this number."""
+"""The size of a block, in bytes. Ranges that are read in parallel start at multiples of this size."""
 
 
 class DetectedDialect(str):
     """The name of a detected dialect whose logs may also contain RocksDB's metadata.
 
-    A `DetectedDialect` compares equal to the plain name. Readers, reports and `cordwood.detect` return one as the
-    `dialect` for `"leveldb"` and `"recyclable"`. If you pass a `DetectedDialect` as an option, even after pickling,
-    RocksDB's metadata is still recognised. If you pass the plain name, this metadata is reported as damage, as in
-    LevelDB.
+    A `DetectedDialect` compares equal to the plain name. For `"leveldb"` and `"recyclable"`, readers, reports and
+    `cordwood.detect` return a `DetectedDialect` as the `dialect`. If you pass a `DetectedDialect` as an option, even
+    after pickling, RocksDB's metadata is still recognised. If you pass the plain name, this metadata is reported as
+    damage, as in LevelDB.
 
     >>> cordwood.detect(bytes.fromhex("dd5fb37a030001666f6f")).dialect
     'leveldb'
@@ -77,7 +77,7 @@ class Reason(StrEnum):
         EMPTY_FIRST: An empty first fragment without the remaining fragments of its record, as written by old versions
             of LevelDB. No data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
-        FILE_HEADER: The first bytes of a file in this dialect.
+        FILE_HEADER: The file header, in dialects that have one.
         UNKNOWN_VERSION: The file header has an unknown version. The records after the header are still read.
         BAD_FILE_HEADER: The file does not start with a valid file header, or the first record proves that the version
             in the header is wrong.
@@ -89,7 +89,7 @@ class Reason(StrEnum):
         LOST_WRITE: A part of an older log in the middle of this log. The data written here never reached the disk.
         UNSUPPORTED_COMPRESSION: A record whose compression this build cannot read.
         BAD_COMPRESSION: A record, or a container of records, that cannot be decompressed.
-        BAD_CONTAINER: A container of records in a packed log, in a form that no writer produces. None of its records
+        BAD_CONTAINER: A container of records in a packed log has a form that no writer produces. None of its records
             are returned.
         MISSING_SEGMENT: Bytes of a segmented log that are missing from all of its files, because a file was removed or
             truncated.
@@ -228,8 +228,8 @@ class WaitReason(StrEnum):
         INCOMPLETE: The next record is incomplete: it is still being written, or its writer was killed.
         ZEROS: The next bytes are zeros, either space preallocated by a writer or a hole that will be filled later.
         STALE: The next bytes may be left over from an older log that this one overwrites: they belong to another log,
-            or look damaged in a log with a number. If no record is ever returned, the file may have been renamed,
-            because readers get the log's number from the file's name.
+            or they look damaged and this log has a number. If no record is ever returned, the file may have been
+            renamed: readers get the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The next bytes are the remainder of a block in which damage has already been reported. Reading
             continues at the next block or, after damage at the start of the file, once later bytes identify the log.
@@ -244,15 +244,15 @@ class WaitReason(StrEnum):
 
 
 class FragmentPart(StrEnum):
-    """The part of a fragment that contains a byte, or the file header.
+    """The part of a fragment, or the file header, that contains a given byte.
 
     Attributes:
         CHECKSUM: The masked checksum, in bytes 0 to 3 of the header.
         LENGTH: The length of the payload, in bytes 4 and 5 of the header.
         KIND: The type, in byte 6 of the header.
-        LOG_NUMBER: The number of the log, in bytes 7 to 10 of the header, if the fragment has one.
+        LOG_NUMBER: The number of the log, in bytes 7 to 10 of the header, if the fragment contains it.
         SYNCED_OFFSET: The offset up to which the file was synced, in bytes 11 to 18 of the header, if the fragment
-            has one.
+            contains it.
         PAYLOAD: The bytes after the header.
         FILE_HEADER: The file header, before the first fragment.
     """
@@ -293,8 +293,8 @@ class FragmentKind(StrEnum):
         ZERO: Space that was never written: type 0.
         UNKNOWN: A fragment whose type the dialect does not define.
         END_TRAILER: The end of a closed Pebble log.
-        FILE_HEADER: The first bytes of a file in this dialect, which are not a fragment.
-        TRAILER: The end of a block, which is too short for a header and is not a fragment.
+        FILE_HEADER: The file header, in dialects that have one. It isn't a fragment.
+        TRAILER: The last bytes of a block, which are too few for a header. They are not a fragment.
         ZEROS: Zeros that are not a fragment.
         REST: Bytes without a plausible header, which are not a fragment.
     """
@@ -386,7 +386,7 @@ class BitFlip(NamedTuple):
     Attributes:
         offset: The file offset of the byte.
         bit: The position of the bit in the byte: 0 is the lowest, 7 the highest.
-        part: The part of the fragment that contains the byte, or the file header.
+        part: The part of the fragment, or the file header, that contains the byte.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -539,8 +539,7 @@ class Fragment(NamedTuple):
         computed_crc: The checksum computed from the bytes. `None` if the fragment extends past the end of the block
             or the file.
         log_number: The number of the log, if headers of this type contain it. Otherwise `None`.
-        synced_offset: The offset up to which the file was synced, if headers of this type contain it. Otherwise
-            `None`.
+        synced_offset: The file was synced up to this offset. `None` if headers of this type don't contain it.
         reason: Why these bytes were not returned as part of a record. `None` for trailers, and for bytes that were
             returned.
         record_offset: The file offset of the record containing the fragment, if that record was returned. Otherwise
@@ -600,12 +599,12 @@ class Report(NamedTuple):
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
             `"skip"` policy drop these records and return all others.
-        repaired_count: The number of records that `salvage` wrote with a bit flipped back. 0 without
+        repaired_count: The number of records that `salvage` repaired by flipping a bit back. 0 without
             `repair_bit_flips`.
         skipped: The first 100,000 regions that were not returned, ordered by offset. A region explained by one flipped
             bit has a `bit_flip`. Adjacent regions are merged if they have the same reason and details, and neither of
             them is explained by a flipped bit.
-        repaired: The first 100,000 fragments that `salvage` wrote with a bit flipped back. Each entry is the region
+        repaired: The first 100,000 fragments that `salvage` repaired by flipping a bit back. Each entry is the region
             that a reader would skip, with its `bit_flip`. A fragment may be part of a record, the engine's metadata,
             the file header, or the trailer of a closed log.
         other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If it
@@ -727,7 +726,7 @@ class Stat(NamedTuple):
         container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
         packed_len: The number of bytes of data in these records.
-        trailer_len: The number of bytes in trailers. A trailer is the end of a block, too short for a header.
+        trailer_len: The number of bytes in trailers, which are block ends that are too short for a header.
         skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
         zeros_inside_len: The number of zero bytes followed by a record. They may be unwritten space, padding, or lost
@@ -842,7 +841,7 @@ class ProblemKind(StrEnum):
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
         CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line ending.
-        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses this file instead, but LevelDB does not.
+        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses this other file in its place, but LevelDB does not.
         MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
@@ -951,13 +950,13 @@ class Database(NamedTuple):
         path: The directory.
         engine: The engine, as determined from the files in the directory.
         manifest: The name of the MANIFEST, as given in `CURRENT` or Pebble's marker. `None` if they don't name one.
-        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there isn't one, or if
-            `manifest` has no fault, because no other MANIFEST is read then.
+        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is no such MANIFEST,
+            or if `manifest` has no fault, in which case no other MANIFEST is read.
         table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` can't be used.
             `None` if the number is unknown.
         problems: The faults, and the oddities worth knowing about.
-        log_number_min: The engine doesn't read logs with smaller numbers. Their writes are already in tables. `None` if
-            the number is unknown.
+        log_number_min: The engine doesn't read logs with smaller numbers, because their writes are already in tables.
+            `None` if the number is unknown.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -976,9 +975,9 @@ class Database(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the engine opens the database, and loses at most an incomplete last write in the newest log.
+        """Whether the engine opens the database, losing at most an incomplete last write in the newest log.
 
-        Only `info`, `verify` of a directory and `evidence` read the logs. Tables are not read.
+        The logs are read only by `info`, by `evidence`, and by `verify` of a directory. Tables are not read.
         """
         return all(problem.severity == Severity.INFO for problem in self.problems)
 
@@ -1002,15 +1001,15 @@ OF_CURRENT = frozenset(
 
 
 class Export(NamedTuple):
-    """A Datastore or Firestore export, with a check of whether its files are complete. File contents are not read.
+    """A Datastore or Firestore export, checked for missing or incomplete files. File contents are not read.
 
     Attributes:
         path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or a `*.export_metadata`
-            that isn't listed in one.
+            that no overall metadata lists.
         files: The paths of the listed files, which contain the entities.
         file_len: The number of bytes in these files.
-        missing_files: The paths of missing files, and of lists of files that are missing or cannot be read.
-        empty_files: The paths of empty files and empty lists of files.
+        missing_files: The paths of missing files, and of file lists that are missing or cannot be read.
+        empty_files: The paths of empty files and empty file lists.
         stated_entity_count: The number of entities in the files, according to the metadata. `None` if it isn't stated.
         stated_len: The number of bytes in the files, according to the metadata. `None` if it isn't stated.
         entity_count: The number of entities found in the files. `None` if not all files were read.
@@ -1068,17 +1067,17 @@ class Info(NamedTuple):
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs in each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs with each kind of record, judging by each log's first record. The kind
-            is one of the values of `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs by the kind of their first record: one of the values of `decode` in
+            `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
-        salvaged_count: How many of these records start after damage in the same block.
+        salvaged_count: The number of readable records that start after damage in the same block.
         payload_len: The number of bytes of data in the records.
         file_len: The number of bytes in the logs.
         damaged_len: The total size of the damaged regions (severity `CORRUPTION`), in bytes.
         torn_count: The number of logs that end with an incomplete record.
         zeros_count: The number of logs that end with zeros other than padding.
-        zeros_len: The number of zero bytes at the ends of these logs.
-        zeros_inside_len: The number of zero bytes that have a record after them.
+        zeros_len: The number of zero bytes at the ends of the logs that `zeros_count` counts.
+        zeros_inside_len: The number of zero bytes that are followed by a record.
         runs: The Weights & Biases runs, and the SwanLab runs whose logs are empty.
         databases: The databases in a directory.
         exports: The Datastore or Firestore exports in a directory.
@@ -1086,10 +1085,10 @@ class Info(NamedTuple):
             missing from these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs in which every record has a different log number from the one in the file's name. Each
-            entry is the path, the number in the file's name, and the number in the log.
+        misnamed_logs: The logs whose records all have a log number other than the one in the file's name. Each entry
+            consists of the path, the number in the file's name, and the number in the log.
         other_file_count_by_format: The number of non-log files in a directory, by format.
-        failures: The files that could not be read, each with its path and the exception.
+        failures: For each file that could not be read, its path and the exception.
         report: The result of `cordwood.verify`, if the source is a single log.
     """
 
@@ -1121,7 +1120,7 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether any log, database or export was found, and all of them could be read and have no faults.
+        """Whether any log, database or export was found, and all are readable and free of faults.
 
         A fault is damage, a file that belongs entirely to another log, or a database or export that isn't `ok`.
         """
@@ -1164,11 +1163,11 @@ class KeyChange(NamedTuple):
         old_sequence: The sequence number of the operation that put the old value. `None` if the operation is not in
             this log.
         old_offset: The file offset of the record containing the old value. `None` if it is not in this log.
-        is_certain: Whether it is certain that this operation replaces the old value or, if none was found, that the old
-            value is not in this log. An interruption between the two records makes this uncertain. If no old value was
-            found, so does an interruption before this record. An interruption is damage, zeros, a gap in the sequence
-            numbers, a salvaged record, a record that is not a write batch, or an operation that is neither a put nor
-            the deletion of one key.
+        is_certain: Whether it is certain that this operation replaces the old value or, if no old value was found, that
+            the old value is not in this log. An interruption between the old value's record and this operation's record
+            makes this uncertain, as does one before this operation's record if no old value was found. An interruption
+            is damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a write batch, or
+            an operation that is neither a put nor the deletion of one key.
     """
 
     key: bytes
@@ -1192,7 +1191,7 @@ class KeyChanges(NamedTuple):
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
-            million different keys, or more than 128 MiB of keys, the search covers only the first ones.
+            million different keys, or more than 128 MiB of keys, the search covers only the first keys.
     """
 
     deleted_count: int
@@ -1207,7 +1206,7 @@ class RegionEvidence(NamedTuple):
     """A region of a log from which no record was read.
 
     Attributes:
-        region: The region, with its reason and any flipped bit that explains it.
+        region: The region, its reason, and any flipped bit that explains it.
         first_bytes: The first 16 bytes of the region. `None` for a URL, or if the file has since been pruned.
     """
 
@@ -1229,7 +1228,7 @@ class LogEvidence(NamedTuple):
             different states of the file.
         regions: The first 1,000 skipped regions. Damaged and torn regions come first.
         keys: The deleted and overwritten keys in a log of write batches. `None` for any other log.
-        svg: The picture of the log, as `map` draws it.
+        svg: The picture that `map` draws of the log.
     """
 
     path: str

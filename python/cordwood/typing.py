@@ -80,7 +80,7 @@ class ArrowArrayExportable(Protocol):
             requested_schema: A capsule with the schema that the consumer prefers. Default: `None`.
 
         Returns:
-            The capsules with the schema and the content.
+            One capsule with the schema and one with the content.
         """
         ...
 
@@ -149,7 +149,7 @@ class ObjectStore(Protocol):
             path: The path of the object in the store.
 
         Returns:
-            The metadata of the object, with its length as `"size"`.
+            The object's metadata, which includes its length as `"size"`.
         """
         ...
 

@@ -104,16 +104,16 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         self._left = following.paths_of_logs(self._options)
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Returns the offset before the first record of every log."""
+        """Returns the offset that precedes the first record of every log."""
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """Returns the end of the last record in each log, up to the maximum number of logs per batch."""
+        """Returns the end of each log's last record, but advances no more logs than a batch may contain."""
         options = self._options._replace(max_files=getattr(limit, "max_files", None))
         return following.ends_of(options, start, self._left)
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
-        """Returns a partition for each group of a batch's splits."""
+        """Groups a batch's splits, and returns a partition for each group."""
         return [InputPartition(splits) for splits in following.planned_between(self._options, start, end)]
 
 

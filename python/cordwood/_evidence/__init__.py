@@ -1,4 +1,4 @@
-"""Implements `cordwood.evidence`, which reports the contents and damage of logs, as a page and as JSON."""
+"""Implements `cordwood.evidence`: pages and JSON that report the contents and damage of logs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def evidence(
     storage_options: Mapping[str, Any] | None = None,
     command: str | None = None,
 ) -> Evidence:
-    """Reads logs and returns evidence of their contents and damage: a report that you can file as a page or as JSON.
+    """Reads logs and returns evidence of their contents and damage: a report that you can save as a page or as JSON.
 
-    For each log, the evidence gives the size, the modification time, the SHA-256, the dialect, counts and a picture.
+    For each log, the evidence contains the size, the modification time, the SHA-256, the dialect, counts and a picture.
     Each damaged region is listed with its reason, its offsets, any flipped bit and its first bytes. For a log of write
     batches, the evidence also lists the deleted and overwritten keys with their sequence numbers. Each log is read
     several times. The page states the maximum length of each list.
 
     Args:
         source: A path, a directory, a pattern such as `"*.log"`, a URL, or several of these.
-        threads: How many logs to read in parallel, and how many threads read a long log. Default: 1.
+        threads: How many logs to read in parallel, and how many threads to use for a long log. Default: 1.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
         log_number: Same as for `Reader`. Default: `None`.
         storage_options: Same as for `Reader`. Default: `None`.

@@ -1,12 +1,12 @@
 """Limits for the lists and values in evidence."""
 
 DETAILED_MAX = 50
-"""Regions, keys and pictures are kept for at most this many logs."""
+"""The maximum number of logs whose regions, keys and pictures are included."""
 LISTED_MAX = 1000
 """The maximum length of each log's lists of regions, deleted keys and overwritten keys."""
 FIRST_LEN = 16
 KEY_LEN_MAX = 256
-"""The maximum number of bytes kept for each key."""
+"""Longer keys are cut off after this many bytes."""
 FOLLOWED_MAX = 1_000_000
 """Values are tracked for at most this many keys per log."""
 FOLLOWED_LEN_MAX = 128 << 20

@@ -81,15 +81,15 @@ class Evidence(NamedTuple):
 
     Attributes:
         logs: The logs: damaged ones first, then incomplete ones. Only the first 50 include regions, keys and pictures.
-        databases: The databases in directories, and whether their engines find everything they need.
+        databases: The databases in directories, and whether each has everything its engine needs.
         exports: The Datastore or Firestore exports in directories, and whether they are complete.
         failed: The files that could not be read, each with the reason. A log that disappeared after it was verified
             is also in `logs`.
         other_files: The non-log files in directories, each with its format.
         command: The command to print on the page, or `None` to leave it out.
         examined: The UTC time at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`. Relative paths start from it. `None` if it had been
-            removed.
+        directory: The current directory at the time `examined`. Relative paths start from this directory. `None` if it
+            had been removed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -357,7 +357,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """Returns an HTML table that says how many of the `count` items aren't listed. The cells must be HTML."""
+    """Returns an HTML table, followed by how many of the `count` items aren't listed. The cells must be HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:

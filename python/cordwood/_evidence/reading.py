@@ -37,7 +37,7 @@ def reads(**log: Any) -> Callable[[Input, int, Progress], LogEvidence]:
     """Returns the function that `each` calls to collect a log's counts, times and SHA-256.
 
     Args:
-        log: The options given for the log's format.
+        log: The options that specify the log's format.
     """
 
     def read(file: Input, threads: int, progress: Progress) -> LogEvidence:

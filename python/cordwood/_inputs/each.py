@@ -1,4 +1,4 @@
-"""Calls a function for each of several files: reads them in parallel, but yields the results in order."""
+"""Reads several files in parallel with a given function, and yields the results in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function to call after each read with the number of bytes, or `None` to show no progress."""
+"""A function to call after each read, passing the number of bytes, or `None` to show no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """A function that reads a file with a given number of threads, and raises a `DialectError` if it is not a log."""
@@ -33,7 +33,7 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""In a store, the first bytes of this many files are read in parallel before the files themselves."""
+"""The starts of this many files in a store are read in parallel, before the files themselves."""
 
 LEN_MIN = 1 << 21
 """A file on disk that is shorter than this is read without a thread, because starting a task would take longer."""
@@ -132,7 +132,7 @@ def each(
 
 
 def each_start(files: Sequence[Input], look: Read[T], dialect: str | None = None) -> Iterator[Result[T]]:
-    """Like `each`, for a function that reads only the start of a file. Files in a store are read in parallel."""
+    """Like `each`, but for a function that reads only a file's start. Files in a store are read in parallel."""
     threads = REQUESTS_MAX if any(file.is_requested for file in files) else 1
     return each(files, look, threads, dialect=dialect)
 

@@ -2,7 +2,7 @@
 
 Each directory with entities has a `*.export_metadata` file: a single protocol buffer message that lists the files
 `output-0`, `output-1` and so on. The directory of the whole export has an `*.overall_export_metadata` file, which is a
-log with two records. The first is a version, and the second is a message with the lists for the directories and the
+log with two records. The first is a version. The second is a message that names each directory's list and states the
 number of entities. The field numbers were determined from exports created by the Firestore emulator.
 """
 
@@ -74,7 +74,7 @@ def _missing(path: str, real: str, text: str) -> Input:
 
 
 def _judged(file: Input) -> tuple[Input, list[str]]:
-    """Returns the file, marked if it is metadata, and the paths that it lists."""
+    """Returns the file and the paths it lists. The file is marked if it is metadata."""
     if not is_of_export(file.name) or is_in_archive(file.name) or file.format not in (None, EMPTY):
         return file, []
     try:
@@ -170,7 +170,7 @@ def exports_of(
         if file.is_metadata or (file.format == METADATA and not file.error):
             metadata[file.name] = None
         elif not (file.is_in_directory or file.file_len or file.source or "://" in file.name):
-            # It may be an empty file that is named directly.
+            # An empty file that is named directly may belong to an export.
             metadata.update(dict.fromkeys(_lists_of(file.name)))
     # Maps the real paths of the lists to their exports.
     parts: dict[str, Export] = {}

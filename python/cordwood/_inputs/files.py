@@ -146,7 +146,7 @@ def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it lists the files of an export, which are checked together with the list."""
+    """Returns the file if it is an export's list, which is checked along with the files it names."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -200,7 +200,7 @@ def file_identity(status: os.stat_result) -> Identity | None:
 
 
 def is_stream(name: str) -> bool:
-    """Checks whether a name is a pipe or a device, which can only be read once and may never end."""
+    """Checks whether a name is a pipe or a device, which may be endless and can only be read once."""
     return not is_url(name) and os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name))
 
 
@@ -231,13 +231,13 @@ def _expanded(names: Iterable[str | Input]) -> Iterator[Input]:
         else:
             relative = base_name(name)
             if relative in ("", os.curdir, os.pardir):
-                # It is the name of a directory.
+                # The name refers to a directory.
                 relative = os.path.basename(os.path.abspath(name))
             yield from _at(name, relative, "")
 
 
 def _with_whole_logs(matches: list[str]) -> list[str]:
-    """Returns the matches, with a segmented log's files replaced by the log's directory."""
+    """Returns the matches. The files of a segmented log are replaced by the log's directory."""
     directories = {os.path.dirname(match) for match in matches if is_segment(match)}
     whole = (os.path.dirname(match) if os.path.dirname(match) in directories else match for match in matches)
     return list(dict.fromkeys(name or os.curdir for name in whole))
@@ -252,7 +252,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or its files, in a place where only single files can be read."""
+    """Returns the error for a segmented log, or its files, where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 

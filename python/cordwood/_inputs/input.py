@@ -41,7 +41,7 @@ class Input(NamedTuple):
     is_in_directory: bool = False
     """Whether the file was found in a directory, and so might not be a log."""
     format: str | None = None
-    """The file's format, if the file is known not to be a log even before it is read."""
+    """The file's format if it is clear before reading that the file is not a log, and otherwise `None`."""
     error: OSError | None = None
     """Why the file cannot be read, for example because it is missing from an export. `None` if no problem is known."""
     is_metadata: bool = False
@@ -49,7 +49,7 @@ class Input(NamedTuple):
     file_len: int = 0
     """The number of bytes to read from the file, or 0 if unknown."""
     version: str | None = None
-    """The file's version, as reported by a store together with the length."""
+    """The file's version, if a store reported it along with the length."""
     source: Any = None
     """The value to read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
     segments: tuple[tuple[int, int], ...] = ()

@@ -40,7 +40,7 @@ def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
 
 
 def _kind(path: str, name: str) -> str | None:
-    """Returns the kind of a directory that contains this file. `None` if it has no kind or is checked."""
+    """Returns the kind of directory that contains this file, or `None` if it has none or is checked."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
     return "an export" if is_of_export(name) and is_in_archive(path) else None

@@ -98,7 +98,7 @@ class Cells:
         damage_end: The offset where the last damage ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
-        other_log_number: The number of another log, if the whole file belongs to it.
+        other_log_number: The number of the other log that the whole file belongs to, if any.
 
     Args:
         found: The runs of the log, which cover it without gaps.
@@ -177,13 +177,13 @@ class Cells:
 
 
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
-    """Returns a log's cells, with `columns` cells in each row.
+    """Returns a log's cells. Each row has `columns` cells.
 
     Usually, each row shows one block. For a long log, it shows several blocks, and for a short one, part of a block.
 
     Args:
         source: The log, which is read once.
-        log: The options given for the log's format.
+        log: The options that specify the log's format.
         columns: The number of cells in a row, which is a power of two.
         row_count_max: The maximum number of rows.
     """

@@ -1,8 +1,8 @@
 """Draws logs as one SVG document.
 
 The document doesn't need scripts or other files. Browsers show each `<title>` when the pointer hovers over its element.
-`<style>` defines colours for light and dark backgrounds. They come from the Okabe and Ito palette, which people with
-any type of colour vision can distinguish. Damage is also hatched and marked in the margin.
+`<style>` defines colours for light and dark backgrounds. These are from the Okabe and Ito palette, whose colours can be
+distinguished with any type of colour vision. Damage is also hatched and marked in the margin.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
     Args:
         source: A function that opens the log. It is called several times.
-        log: The options given for the log's format.
+        log: The options that specify the log's format.
         title: The heading above the picture.
         fragments_max: The maximum number of fragments to draw individually.
     """

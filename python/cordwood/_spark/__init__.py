@@ -1,4 +1,4 @@
-"""Implements the part of the Spark data source that does not depend on Spark, for `pyspark_cordwood`.
+"""Implements the parts of `pyspark_cordwood`'s data source that do not depend on Spark.
 
 * `options` checks the options of a job, which Spark passes as text.
 * `reading` plans a table's partitions and reads them.

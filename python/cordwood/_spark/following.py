@@ -33,7 +33,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
     """Advances the positions in `start` to the end of each log's last record, and adds new logs.
 
     At most `options.max_files` logs with new records are advanced, starting with the least recently modified. With
-    `left`, only the logs in this set are advanced, and each is removed from it once it has been advanced.
+    `left`, only the logs in this set are advanced, and each log that has been advanced is removed from the set.
 
     Raises:
         CorruptionError: A log is damaged and the policy is `"raise"`.
@@ -75,7 +75,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """Yields the files that may be logs, with their real paths, which don't depend on spelling or links."""
+    """Yields each possible log and its real path, which doesn't depend on spelling or links."""
     files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
     if options.max_files:
         files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)
@@ -125,7 +125,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. If any bytes look damaged, waits until the follower has reread them enough times."""
+    """Reads all available records. Waits for the follower to reread apparent damage enough times."""
     while True:
         for _ in follower:
             pass

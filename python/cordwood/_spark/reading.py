@@ -27,7 +27,7 @@ RECORDS = _schema(path=pa.string(), offset=pa.int64(), record=pa.binary())
 """The default columns of records."""
 
 MORE_COLUMNS = ("end_offset", "length", "salvaged")
-"""Additional columns of records that a job can name."""
+"""The other columns of records, which a job can name."""
 
 SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), reason=pa.string(), severity=pa.string())
 """The columns of skipped regions."""
@@ -72,7 +72,7 @@ def planned(options: Options) -> list[list[Split]]:
 
 
 def batches(splits: list[Split], schema: Schema, options: Options) -> Iterator[RecordBatch]:
-    """Yields the rows of a partition with exactly this schema."""
+    """Yields a partition's rows with exactly this schema."""
     if not splits:
         return
     if options.table == "skipped":

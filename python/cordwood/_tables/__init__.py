@@ -2,6 +2,6 @@
 
 * `payloads` lists the kinds of records,
 * `schema` defines the types that a column can have, and converts those of a given schema,
-* `table` turns records into a table, with the native module,
-* `scan` contains the result of `scan(decode=)`.
+* `table` uses the native module to turn records into a table,
+* `scan` implements the result of `scan(decode=)`.
 """

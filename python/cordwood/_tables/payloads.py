@@ -43,11 +43,11 @@ class Payload(NamedTuple):
 
     name: str
     help: str
-    """A description of what a row is and of its most important columns."""
+    """What each row represents, and which columns are the most important."""
     kind: Kind | None
     """The kind of records the payload shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
-    """The columns, if they are the same in every log."""
+    """The columns if they are the same in every log, and otherwise `None`."""
     always: Mapping[str, ColumnType] = {}
     """If the columns differ between logs, these always come first, even if they have no values."""
     has_value: bool = True
@@ -60,7 +60,7 @@ class Payload(NamedTuple):
     """Whether records without values for the table are skipped."""
 
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
-        """Returns the columns if they are known before a log is read.
+        """Returns the columns if they are known before a log is read, and otherwise `None`.
 
         With the "salvage" policy, rows with an `offset` also show whether the record starts after damage in its block.
         """
@@ -238,8 +238,8 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be valid for this kind. If several kinds are possible, the file's name decides, as long as
-    databases use such names.
+    The first record must be valid for this kind. If several kinds are possible, the file's name decides, provided that
+    it is one that databases use.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -253,7 +253,7 @@ def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | No
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """Returns the kind of a log's first record, or `None` if it is unknown or the wanted one.
+    """Returns the kind of a log's first record, or `None` if it is unknown or the expected kind.
 
     The log is read with these `Reader` options. A database has write batches in one file and version edits in another,
     so a different kind is not a fault.

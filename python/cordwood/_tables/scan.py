@@ -29,14 +29,14 @@ If there are more bytes, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[tuple[Any, int | None, bool], Split | None]
-"""The argument for `Reader`, the offset to start at, and whether the source can be read only once. Then any `Split`."""
+"""The `Reader` argument, the start offset, whether the source can be read only once, and any `Split`."""
 
 
 class DecodedScan:
-    """Decoded records as a table for any program that reads Arrow, returned by `scan` with `decode=`.
+    """The table of decoded records that `scan` returns with `decode=`, for programs that read Arrow.
 
-    The table has the same rows and columns as `cordwood convert --as`. Creating it requires pyarrow. If the columns
-    differ between logs, they are determined when they are first needed, by reading the sources. A stream that
+    The table has the same rows and columns as one made by `cordwood convert --as`. Creating it requires pyarrow. If the
+    columns differ between logs, they are determined when they are first needed, by reading the sources. A stream that
     determines the columns reads short sources only once.
 
     Raises:
@@ -127,11 +127,11 @@ class DecodedScan:
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records that aren't of the kind in `decode`: for each source, a tuple of offsets and faults.
+        """The records that aren't of the kind in `decode`: for each source, their offsets and faults.
 
         These are the records that the most recent reading has reached so far. Empty if no reading has started. At most
-        the first 1,000 records in each source are listed. A value that can't be read is left out of its row and also
-        listed. With `on_corruption="raise"`, these errors are raised instead.
+        the first 1,000 records in each source are listed. A value that can't be read is left out of its row but listed
+        here. With `on_corruption="raise"`, these errors are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 

@@ -44,7 +44,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one at the start of every row. The text is that name."""
+    """A log has a column with the same name as one at the start of every row. The message is that name."""
 
 
 class MisfitError(ValueError):
@@ -74,8 +74,8 @@ def arrow_name(name: str) -> str:
 def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the column types of a `pyarrow.Schema`.
 
-    The native module creates columns of other types, and `cast` then casts them. The module accepts only values that
-    this cast doesn't change.
+    The native module creates columns of its own types, which `cast` casts to those of the schema. The module accepts
+    only values that this cast doesn't change.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.
@@ -155,7 +155,7 @@ def cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
         return of(array.buffers()[:2], pairs)
     if hasattr(kind, "value_field"):
         if types.is_fixed_size_list(kind):
-            # A null list also has items.
+            # Even a null fixed-size list has items.
             return of(array.buffers()[:1], cast(array.values, kind.value_field.type))
         items = cast(array.values, kind.value_field.type)
         validity, offsets = array.buffers()[0], array.offsets
@@ -165,7 +165,7 @@ def cast(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
         if types.is_list_view(kind) or types.is_large_list_view(kind):
             buffers.append(compute.subtract(offsets[1:], offsets[:-1]).buffers()[1])
         return of(buffers, items)
-    # This also works for types that no value fits.
+    # All-null arrays can have a type that no value fits.
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     try:

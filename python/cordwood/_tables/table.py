@@ -180,7 +180,7 @@ class Table(NativeTable):
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Adds records from a started log, or `only` those with these indices. Yields the same values as `read`."""
+        """Adds a started log's records, or those with the indices in `only`. Yields the same as `read`."""
         decoded = _messages(source, report) if self._payload.name == "wandb" and isinstance(source, list) else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
@@ -217,7 +217,7 @@ class Table(NativeTable):
             yield from self._whole(made)
 
     def _whole(self, made: list[Any]) -> list[Any]:
-        """Returns the output, with all columns in each batch. Columns without values share one array per type."""
+        """Returns the output. Each batch has all columns. Those without values share one array per type."""
         return [batch if isinstance(batch, bytes) else self._batch(*batch) for batch in made]
 
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
@@ -322,7 +322,7 @@ def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     return names
 
 
-# All logs in a directory share its MANIFESTs, and a MANIFEST may be longer than all of the logs.
+# Cached, because all logs in a directory share its MANIFESTs, which may be longer than all of the logs.
 _families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 

@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about which engine wrote the log, if that is uncertain."""
     suspect_before: int | None
-    """Before the first batch, the offset of the first region where records may have been lost."""
+    """The offset of the first possible record loss before the first batch."""
     suspect_after: int | None
-    """After the last batch, the offset of the first region where records may have been lost."""
+    """The offset of the first possible record loss after the last batch."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -138,7 +138,7 @@ def read_batches(
                     if fault_count <= REPORTED_MAX:
                         faults.append(f"the record at offset {offset:,}: {error}")
                     continue
-                # Only the first and last offsets are kept.
+                # Store only the first and last offsets.
                 offsets[1:] = [offset]
                 yield WriteBatch(record, engine=engine)
 

@@ -23,7 +23,7 @@ class Status(IntEnum):
     USAGE = 2
     """The command line is invalid. argparse also exits with this status."""
     DAMAGE = 3
-    """The command succeeded, but it found damage or lost data."""
+    """The command succeeded, but found that data is damaged or lost."""
     INTERRUPTED = 130
     """The user pressed Ctrl-C. Shells report this as 128 plus the signal's number."""
     BROKEN_PIPE = 141
@@ -57,7 +57,7 @@ before_message: Callable[[], None] | None = None
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. If it is an error, adds the file name or `place`, and advice."""
+    """Reports a message on stderr. Errors include the file name or `place`, and advice."""
     if isinstance(message, OSError) and message.strerror:
         exists = isinstance(message, FileExistsError)
         advice = "; choose another name, or replace it with --overwrite" if exists else ""
@@ -104,7 +104,7 @@ def hint_of(error: object) -> str | None:
 
 
 def reason_of(error: OSError) -> str:
-    """Returns the operating system's error message, with advice added.
+    """Returns the operating system's error message, followed by any advice.
 
     For a dangling link, the advice names the link's target, because the link itself exists.
     """

@@ -46,9 +46,9 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is empty, is a URL, or names a directory or one of these files. With `overwrite`, also if
-            the file is or may be a log. A file may be a log if a flipped bit would explain why its first fragment is
-            not valid, if its only record is incomplete, or if it is named like a log.
+        ValueError: The name is empty, is a URL, or names a directory or one of these files. With `overwrite`, this is
+            also raised if the file is or may be a log. A file may be a log if a flipped bit would explain why its first
+            fragment is not valid, if its only record is incomplete, or if it is named like a log.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
@@ -140,15 +140,15 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
     new = os.path.join(directory, os.path.basename(os.path.normpath(name)))
 
     def remove() -> None:
-        # The file may not exist, for example because its name is too long.
+        # The file may be missing, for example because its name is too long.
         with contextlib.suppress(OSError):
             os.unlink(new)
         with contextlib.suppress(FileNotFoundError):
             try:
                 os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. The directory is only
-                # listed in this case, because listing takes memory, and a lack of memory may have caused the failure.
+                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. The directory is listed only
+                # in this case. Listing it takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)

@@ -24,7 +24,7 @@ from cordwood.cli._sources import Tally, for_each_source, inputs_of
 
 
 class Copied(NamedTuple):
-    """A new log, with the text that describes it."""
+    """Describes a new log and its source."""
 
     report: cordwood.Report
     """The report for the source."""

@@ -37,7 +37,7 @@ def add_source_arguments(
     *,
     may_be_piped: bool = False,
 ) -> None:
-    """Adds the sources of a verb that accepts several. With `may_be_piped`, a pipe doesn't need a `-`."""
+    """Adds the sources of a verb that accepts several. With `may_be_piped`, the `-` for a pipe is optional."""
     if may_be_piped:
         parser.add_argument("sources", nargs="*", action=_Sources, metavar="SOURCE", help=what)
     else:
@@ -70,12 +70,12 @@ def add_dialect_argument(
 def _log_number(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise argparse.ArgumentTypeError(f"not the number of a log: {text!r}")
-    # A header only has room for the low half of the number.
+    # A header has room for only the low half of the number.
     return int(text) & 0xFFFFFFFF
 
 
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
-    """Returns a reader of `source` with these options, up to the file offset `end`.
+    """Returns a reader of `source` with these options, which stops at the file offset `end`.
 
     With `--on-corruption skip`, the reader drops the records after damage in the same block, as LevelDB does, and
     counts them.
@@ -101,7 +101,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
-    """Adds options from `_OPTIONS`. Any `add_argument` arguments in `changed` replace theirs."""
+    """Adds options from `_OPTIONS`. `changed` overrides their `add_argument` arguments."""
     for name in names:
         group = rare(parser) if name in _RARE else parser
         group.add_argument(name, **(_OPTIONS[name] | changed))

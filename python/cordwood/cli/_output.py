@@ -151,7 +151,7 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(text: str) -> bytes:
-    """Returns JSON as it is printed, in UTF-8. Parts of a path that are not valid text are escaped.
+    """Returns JSON text as UTF-8 for output. Parts of a path that are not valid text are escaped.
 
     DEL and the C1 control characters are escaped too. JSON allows them in strings, but a terminal that receives the
     line through a pipe would interpret them.

@@ -163,7 +163,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _path_before_url(name: str) -> str:
-    """Returns the name of a source or a destination, with `./` before an existing path that looks like a URL.
+    """Returns the name of a source or destination. Puts `./` before an existing path that looks like a URL.
 
     Otherwise, the path of a log in a directory named `https:`, which an untrusted archive may contain, would cause a
     network request.

@@ -30,7 +30,7 @@ def report_engine(name: str, text: str) -> None:
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
     """Returns a record's kind and the option that decodes it, if `--as` names a different kind.
 
-    Returns `None` if the kind is unknown or ambiguous. Some dialects contain records of only one kind, even if a record
+    Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a record
     can also be decoded as another.
     """
     wanted = payload.kind
@@ -74,7 +74,7 @@ UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not
 
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
-    """On a terminal, suggests how to decode the first log's records, if this is known. A script gets no hint."""
+    """Suggests on a terminal how to decode the first log's records, if known. A script gets no hint."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in files:

@@ -118,7 +118,7 @@ class Printer:
         data = encode(record.data)
         error = data.get("error") if data else None
         if is_first and error is None and self._payload and self._payload.is_part:
-            # All records may be of another kind, in which case they would be skipped.
+            # If all records are of a kind other than the requested one, all are skipped.
             self._report_advice(record)
         if data is None:
             return
@@ -157,7 +157,7 @@ class Printer:
             complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
 
     def _report_advice(self, record: cordwood.Record) -> bool:
-        """If a record is known not to be of the kind that `--as` names, reports this and returns true."""
+        """Checks whether a record is known not to be of the kind that `--as` names. If so, reports it."""
         advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
         if advice:
             self.status = Status.DAMAGE
@@ -178,7 +178,7 @@ def _json_of(fields: dict[str, Any], data: _Encoded) -> str:
 
 
 def _parsed(data: _Encoded) -> _Encoded:
-    """Returns the data with its value parsed, because fields inside the value may be requested."""
+    """Parses the value in the data, because fields inside the value may be requested."""
     if "value" not in data:
         return data
     import json

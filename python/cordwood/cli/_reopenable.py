@@ -47,10 +47,10 @@ class Reopenable:
         return self._file
 
     def read(self, start: int, end: int) -> bytes:
-        """Returns the bytes between two file offsets. Any readers of stdin or a pipe must have finished.
+        """Returns the bytes between two file offsets. Readers of stdin or a pipe must have finished first.
 
         Raises:
-            SourceFailure: The file is now shorter.
+            SourceFailure: The file has become shorter.
         """
         if not self._file:
             return bytes(cast("RangeReadable", source_of(self._name)).read_range(start, end))
@@ -63,7 +63,7 @@ class Reopenable:
     def check_same(self, end: int) -> None:
         """Checks that a named file hasn't been replaced or shortened.
 
-        Call this after reopening the file. The original file stays open so that no other file gets its inode.
+        Call this after reopening the file. The original file stays open so that no other file can get its inode.
 
         Raises:
             Failure: The file was replaced or cut short.
@@ -93,7 +93,7 @@ def changed_meanwhile(name: str, what: str) -> Failure:
 def reopenable(name: str) -> Generator[Reopenable]:
     """Opens a source so that it can be read several times."""
     with contextlib.ExitStack() as stack:
-        # A directory is a segmented log. Its files are opened one at a time.
+        # A directory is read as a segmented log, whose files are opened one at a time.
         if is_url(name) or os.path.isdir(name):
             yield Reopenable(name, None, is_path=False)
             return

@@ -16,7 +16,7 @@ from cordwood.cli._terminal import print_folded, red
 from cordwood.types import Engine, Outcome, OutcomeKind, Reason, Severity
 
 LISTED_MAX = 1_000
-"""The maximum number of a log's regions to list on stdout. `--json` lists more."""
+"""The maximum number of regions to list on stdout for each log. `--json` lists more."""
 
 NO_DIALECT = "the dialect could not be detected, so the log was read as leveldb; --dialect chooses another"
 """The message for a damaged log whose dialect could not be detected."""
@@ -27,7 +27,7 @@ EMPTY_RUN = "a run without a byte"
 
 
 def format_text(dialect: str, compression: str | None) -> str:
-    """Returns a log's dialect, along with its compression if the dialect supports any, as in `packed, stored`."""
+    """Returns a log's dialect and any compression. A packed log without any is `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
     return f"{dialect}, {how}" if how else dialect
 
@@ -35,7 +35,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 def state_of_log(
     end: Outcome, zeros: _summary.ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
-    """Describes a log's state in a few words, for stdout. `zeros` are the zeros at its end."""
+    """Describes a log's state briefly, for stdout. `zeros` describes any zeros at its end."""
     if not ok:
         return red("DAMAGED")
     state = red("INCOMPLETE") if must_be_complete else "ok"
@@ -49,7 +49,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records that follow damage in the same block. Names the engine if known."""
+    """Returns the text about records after damage in the same block, with the engine's name if known."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -61,7 +61,7 @@ def salvaged_text(count: int, engine: Engine | None = None) -> str:
 
 
 def other_log_parts(own: int | None, number: int, options: argparse.Namespace) -> tuple[str, str, str]:
-    """Returns the parts of a message: why a file that belongs entirely to another log has no records."""
+    """Returns the parts of a message about a file that belongs entirely to another log."""
     says = f"the name says {own}" if options.log_number is None else f"--log-number says {own}"
     return f"the whole file belongs to log {number}", says, f"to read it: --log-number {number}"
 
@@ -73,13 +73,13 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
 
 
 def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
-    """Reports the records of a log that a verb left out, and the option that would return more of them.
+    """Reports which of a log's records a verb left out, and which option would return more of them.
 
-    The status is also `DAMAGE` if the whole file was left out because it belongs to another log.
+    The status is `DAMAGE` if the log is damaged, or if the whole file belongs to another log and was left out.
     """
     for text in _left_out(report, options.on_corruption):
         complain(f"{display_name(name)}: {text}")
-    # It is not a fault if a range contains only an older log.
+    # A range that contains only an older log is not a fault.
     report = judged(name, report)
     if report.other_log_number is not None and not (report.record_count or options.start):
         report_other_log(name, report.log_number, report.other_log_number, options)
@@ -88,7 +88,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """Yields a line for each region of data not returned, and others, such as one for zeros at the end."""
+    """Yields a line for each data region left out, and other lines, such as one for zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped
@@ -129,7 +129,7 @@ def _zeros_text(region: cordwood.SkippedRegion) -> str:
 
 
 def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
-    """Returns why a region wasn't returned. With `names_flip`, names any flipped bit that explains the damage."""
+    """Returns why a region was skipped. With `names_flip`, names any flipped bit that explains the damage."""
     flip = region.bit_flip
     if region.reason == Reason.RECORD_TOO_LARGE:
         return "a record longer than --record-len-max"
@@ -203,7 +203,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
         )
         state += ", "
     else:
-        # This isn't "ok": the log may have been renamed. In that case, readers don't find any records in it.
+        # This isn't "ok", because the log may have been renamed, and readers wouldn't find any records in it.
         state = "" if report.ok else f"{red('DAMAGED')}, "
         why, says, advice = other_log_parts(report.log_number, other, options)
         why = f"; {why}, and {says}"
@@ -212,7 +212,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
     elif _summary.is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
-        # "DAMAGED, 1 record" could be taken for the extent of the damage, so the text says "read".
+        # "DAMAGED, 1 record" could be taken for the extent of the damage, so "read" precedes the number.
         records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
         content = records + (why or f", {quantity(report.payload_len, 'byte')}")
     print(f"{display_name(name)}: {state}{content}")

@@ -12,7 +12,7 @@ from cordwood._text import display_name, escaped, quantity
 from cordwood.cli._messages import complain, guess
 
 _LISTED_MAX = 50
-"""The maximum number of columns that a message names."""
+"""The maximum number of columns to name in a message."""
 
 _SEEN_MAX = 10_000
 """The maximum number of names to search for a suggestion when a column is unknown."""
@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
-    """Adds `--limit` and `--columns`, whose help texts use these words for rows and columns."""
+    """Adds `--limit` and `--columns`. `row` and `column` are the words used in their help texts."""
     parser.add_argument(
         "-n",
         "--limit",
@@ -84,7 +84,7 @@ class Selection:
         """Counts a record, and returns the rows to print now.
 
         A requested name that hasn't appeared in any record yet might not exist, so rows without fields are held back.
-        They are returned before the next row with a field or, if there isn't one, by `rest`.
+        They are returned before the next row with a field or, if no such row follows, by `rest`.
         """
         if self._wanted:
             self._look_for_names(row)
@@ -113,7 +113,7 @@ class Selection:
         """Searches a record's value for the requested names."""
         self._has_values = self._has_values or "value" in row
         self._wanted = [name for name in self._wanted if value_in(row, name) is _MISSING]
-        # However many names a log contains, the message lists only a few.
+        # The message lists only a few names, even if the log contains many.
         names = (f"value.{field}" for field in _fields_of(row.get("value")))
         self._seen.update(dict.fromkeys(islice(names, _SEEN_MAX - len(self._seen))))
 
@@ -130,7 +130,7 @@ def no_column(name: str, seen: list[str]) -> ValueError:
 
 
 def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
-    """Reports that the limit was reached, and where. Without an offset, the log hadn't been read yet."""
+    """Reports where the limit was reached. If `offset` is `None`, this was before the log was read."""
     place = "before it was read" if offset is None else f"at offset {offset}"
     complain(
         f"{display_name(name)}: stopped {place}, after {quantity(count, noun)}, as --limit says; the rest was not read"

@@ -1,4 +1,4 @@
-"""Lists a verb's sources, reads them in order with a progress bar, counts them, and reports failures."""
+"""Lists a verb's sources, reads them in order, shows progress, counts them, and reports failures."""
 
 from __future__ import annotations
 
@@ -57,13 +57,12 @@ class Tally(Fold):
     Attributes:
         names: The names of files, patterns and directories.
         as_json: Whether to print a JSON object with `source` and `error` for each source that fails.
-        judges_exports: Whether the verb prints the exports among the files.
+        judges_exports: Whether the verb prints exports that it finds among the files.
         log_count: The number of logs read, including damaged ones.
         damaged_count: How many of these logs are damaged.
         other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
         failed_count: The number of sources that could not be read.
-        other_kinds: The logs in directories whose records aren't of the requested kind, grouped by the kind of their
-            records.
+        other_kinds: For each kind of record that wasn't requested, the names of the logs of this kind in directories.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether all files are export metadata, and either the verb checks exports or no export has entities."""
+        """Whether all files are export metadata and, unless the verb checks exports, list no entities."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
@@ -127,7 +126,7 @@ class Tally(Fold):
             complain(f"{' '.join(map(display_name, self.names))}: no log was found; {found_files}")
 
     def add_sums(self, counts: cordwood.Report | cordwood.Stat) -> None:
-        """Adds a log's numbers to the sums. An unknown length makes the sum of the lengths unknown too."""
+        """Adds a log's counts to the totals. If a length is unknown, so is the total length."""
         if self.is_one_file:
             return
         for name, total in self._sums.items():
@@ -224,8 +223,8 @@ def for_each_source(
         options: Only `sources` and `dialect` are used.
         work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: A function that returns the kind of a log in a directory if a different kind was requested, or
-            `None` if the log should be read. If it returns a kind, the log is left out and reported.
+        other_kind: A function to call for each log in a directory. If the log isn't of the requested kind, the function
+            returns the log's kind, and the log is left out and reported. Otherwise, it returns `None`.
         tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None
@@ -268,7 +267,7 @@ def _report(name: str, error: Exception) -> str:
         OSError: The error concerns stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
-        # A store's client raises its own error classes, which don't name the file.
+        # A store's client raises errors of its own classes, which don't name the file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:

@@ -71,7 +71,7 @@ def is_piped() -> bool:
 
 
 def stdin_or_path(name: str) -> Source:
-    """Returns the source that a reader opens for a name."""
+    """Returns stdin if the name is `-`, and otherwise the name."""
     # A buffered read from a pipe waits for all requested bytes. If the user presses Ctrl-C between two system calls,
     # the read doesn't react until all the bytes have arrived.
     return stdin().raw if name == "-" else name

@@ -63,7 +63,7 @@ IS_WINDOWS = os.name == "nt"
 def write_command(line: str, path: str) -> str:
     """Returns the shell command that creates a file with one line."""
     if IS_WINDOWS:
-        # On Windows, the shells' `echo` adds a space or a byte order mark, and a CR.
+        # On Windows, `echo` adds a CR and, depending on the shell, a space or a byte order mark.
         return f"python -c \"open({_literal(path)}, 'wb').write(b'{line}\\n')\""
     return f"echo {line} > {shell_word(path)}"
 

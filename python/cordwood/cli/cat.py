@@ -1,9 +1,9 @@
 """Print the records of logs.
 
 Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if a whole
-file belongs to another log, whose records are not printed, or if an export has an empty file, or fewer bytes than its
-metadata states. If a file grows meanwhile, it is printed up to about its length at the start. On a terminal, control
-characters are escaped, except with --format raw.
+file belongs to another log, in which case its records are not printed, or if an export has an empty file or fewer bytes
+than its metadata states. If a file grows while it is read, it is printed up to about its original length. On a
+terminal, control characters are escaped, except with --format raw.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _file_len(name: str) -> float:
     """Returns a file's length before it is read.
 
     The output may be appended to the same file, as in `cat log | write --append log`. The length isn't passed to the
-    reader as `end`, because a reader only recognises a recycled log's stale bytes at the end of the file.
+    reader as `end`, because a reader recognises a recycled log's stale bytes only at the end of the file.
     """
     if name == "-" or is_url(name):
         return math.inf

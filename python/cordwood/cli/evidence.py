@@ -1,4 +1,4 @@
-"""Write a page about logs that can be filed: their contents, and where they are damaged.
+"""Describe logs on a page that can be filed: their contents, and where they are damaged.
 
 The page is a single HTML file that needs no other files, scripts or network. It can be printed, and is light or dark to
 match the browser. DESTINATION ends in .html, or in .json for the same facts as JSON.

@@ -1,7 +1,7 @@
-"""Print the records of a log while it is written, each as soon as it is complete.
+"""Print each record of a log as soon as it has been completely written.
 
-Without --timeout, it runs until Ctrl-C. To continue later, pass the end_offset of the last record as --start. --json
-prints this offset.
+Without --timeout, it runs until you press Ctrl-C. To continue later, pass the end_offset of the last record as --start.
+--json prints this offset.
 """
 
 from __future__ import annotations

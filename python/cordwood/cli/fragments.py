@@ -1,12 +1,13 @@
 """List the fragments of logs, with their faults.
 
 Each fragment gets a line, and so does each part of a block that is not a fragment. Together, they cover the whole file.
-If the reader skips the bytes, the line ends with the reason. The payload length is the one in the header, right or
-wrong. The checksum is also the header's, without its mask. --json adds the computed checksum, and more. The exit status
+If the reader skips the bytes, the line ends with the reason. The payload length and the checksum, which is shown
+without its mask, are those in the header, right or wrong. --json adds the computed checksum, and more. The exit status
 is 3 if there is damage.
 
 With --bytes, the skipped bytes are also written to a directory. Each skipped region except zeros gets a file. With
---damaged, only damaged regions get one. A file is named after the log, with the region's first and end offsets.
+--damaged, only damaged regions get a file. Each file's name consists of the log's name and the region's first and end
+offsets.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ EXAMPLES = """\
 HEADING = "       offset  bytes kind              payload checksum reason"
 
 PIECE_LEN = 1 << 20
-"""The maximum number of skipped bytes copied at a time."""
+"""The maximum number of skipped bytes to copy at a time."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,7 +118,7 @@ def _add_to(regions: list[SkippedRegion], fragment: Fragment) -> None:
 
 
 def _write(region: SkippedRegion, source: Reopenable, log: Input, directory: str) -> None:
-    """Writes the bytes of a region to a new file with the permissions of the log."""
+    """Writes a region's bytes to a new file that has the same permissions as the log."""
     stem = os.path.join(directory, "stdin" if log.name == "-" else log.relative)
     path = f"{stem}.{region.offset}-{region.end_offset}"
     make_directory(os.path.dirname(path), log.name)

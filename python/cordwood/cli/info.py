@@ -200,7 +200,7 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""With these faults, the engine would lose writes when it opens the database, but its repair keeps them."""
+"""With these faults, the engine would lose writes by opening the database, but not by repairing it."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
@@ -240,7 +240,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """If reading the MANIFEST takes a while, returns a line that gives its length and any remedy."""
+    """Returns a line with the length of a MANIFEST that takes a while to read, and any remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):

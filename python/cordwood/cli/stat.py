@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _print_text(file: Input, stat: cordwood.Stat) -> None:
-    """Prints the counts in four lines, and additional notes."""
+    """Prints the counts in four lines, along with any notes."""
     if segments := file.segments:
         size = f"{quantity(sum(length for _, length in segments), 'byte')} in {quantity(len(segments), 'segment')}"
     elif stat.file_len is None:

@@ -2,20 +2,20 @@
 
 Each log gets a line, followed by lines for regions that are damaged, incomplete or left over from another log, and for
 zeros. At most 1,000 of these are listed. Regions without user data (a file header, an engine's metadata) are not
-listed. --json lists these too, and more than 1,000 regions.
+listed. --json lists these too, and is not limited to 1,000 regions.
 
 The exit status is 3 if a log is damaged, or if the whole file belongs to another log, for example because it was
 renamed. A crash leaves an incomplete record at the end. Zeros before more records, or at the end, are unwritten space,
-padding, or lost data: LevelDB silently skips them. Neither the record nor the zeros are damage, but with --strict, the
-exit status is 3 for either. Zeros that fill the last record's block are considered padding if the file consists of
-whole blocks.
+padding, or lost data: LevelDB silently skips them. Neither an incomplete record at the end nor zeros are damage, but
+with --strict, the exit status is 3 for either. Zeros that fill the last record's block are considered padding if the
+file consists of whole blocks.
 
 Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
-these records, and so do cat and convert, unless --on-corruption says otherwise. A line says how many there are.
+these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows their number.
 
-With --as write-batch, the log is read again, and the sequence numbers missing from its batches are listed. Their writes
-may be lost, may be in another log of the database, or may have been made without a log. Batches that cannot be decoded
-are damage too.
+With --as write-batch, the log is read again, and the sequence numbers missing from its batches are listed. Writes with
+these numbers may be lost, may be in another log of the database, or may have been made without a log. Batches that
+cannot be decoded count as damage.
 
 In a directory, all logs are checked, including those in its subdirectories. Other files are counted. Each database in
 the directory also gets a line, followed by any missing files that its engine needs. Each export gets a line, too. The

@@ -18,7 +18,7 @@ LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file read from its start. Other code may move the file's position, so this object tracks its own."""
+    """A file read from its start. This object tracks its own position because other code may move the file's."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -41,7 +41,7 @@ class _Whole:
 
 
 class Scanner:
-    """Returns a file's records, one per call, from any offset, including those appended later.
+    """Reads a file from any offset, one record per call, including records appended later.
 
     Valid records after damage in the same block are also returned: the original trusts the length in a header and
     continues after the fragment, and this scanner must return at least as many records. The damage before them still
@@ -78,7 +78,7 @@ class Scanner:
         """Returns the next record, or `None` at the end.
 
         Raises:
-            error_type: There is damage at `offset`. The next call continues after it.
+            error_type: There is damage at `offset`. The next call continues after the damage.
         """
         if not self._pending:
             if self._starts_anew:
@@ -115,7 +115,7 @@ class Scanner:
             region for region in regions if region.severity == Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # The record may follow more damage that is not listed, so this part is read again.
+            # More damage, which is not listed, may precede the record, so this part is read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len

@@ -225,7 +225,7 @@ class RecordsWriter:
         self._writer = cordwood.Writer(_OnlyWrite(self._file), "w")
 
     def write(self, data: ReadableBuffer) -> None:
-        """Appends a record: `bytes` or any other buffer.
+        """Appends a record, given as `bytes` or any other buffer.
 
         Raises:
             RuntimeError: The call is not inside a `with` statement.

@@ -196,7 +196,7 @@ class DataStore:
         self._index = offset
 
     def get_offset(self) -> int:
-        """Returns the file offset after the last record returned or written, or at the start of damage, in bytes."""
+        """Returns a file offset in bytes: the end of the last record returned or written, or the start of damage."""
         if self._writer is None or self._writer.closed:
             self._file()
         return self._index
@@ -302,7 +302,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """Returns the scanned file. If there isn't one, raises the same exceptions as wandb's file."""
+        """Returns the scanned file or, if there isn't one, raises the same exceptions as wandb's file."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")

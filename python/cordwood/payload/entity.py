@@ -30,8 +30,8 @@ class Key(NamedTuple):
     Attributes:
         app: The application: a partition and a project, such as `s~project`, or `dev~project` in an emulator. Empty in
             Firestore maps.
-        path: The elements from the root to the entity. Each has a kind, and a number or a name, which is `None` if the
-            entity has not been assigned one yet.
+        path: The elements from the root to the entity. Each has a kind, and a number or a name. The number or name is
+            `None` if none has been assigned yet.
         namespace: The namespace, if it isn't the default.
         database: The database, if it isn't the default.
     """
@@ -100,7 +100,7 @@ class Entity(NamedTuple):
         properties: The property values by name, in the same order as in the record.
         meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
             link, and 15 a long text. An array has one meaning for each of its values.
-        unindexed: The names of properties whose values are not all indexed. All Firestore properties are included.
+        unindexed: The names of properties with at least one unindexed value. All Firestore properties are included.
         other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release doesn't
             know.
     """
@@ -122,7 +122,7 @@ not UTF-8 is kept as `bytes`.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# The native module calls this, with times in the years 1 to 9999.
+# The native module calls this function for times in the years 1 to 9999.
 def _timestamp(microseconds: int) -> datetime:  # pyright: ignore[reportUnusedFunction]
     return _EPOCH + timedelta(microseconds=microseconds)
 

@@ -51,7 +51,7 @@ class FieldKind(StrEnum):
         COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default: `int`.
         COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped: `None`.
-        MAX_COLUMN_FAMILY: The largest number that any column family has had: `int`.
+        MAX_COLUMN_FAMILY: The largest number ever given to a column family: `int`.
         IN_ATOMIC_GROUP: The number of following edits that take effect together with this edit: `int`.
         BLOB_FILE_ADDITION: A blob file was added: `BlobFileAddition`.
         BLOB_FILE_GARBAGE: A part of a blob file is garbage: `BlobFileGarbage`.
@@ -59,7 +59,7 @@ class FieldKind(StrEnum):
         WAL_ADDITION: A write-ahead log was created or synced: `WalAddition`.
         WAL_DELETION: Write-ahead logs with smaller numbers were removed: `int`.
         FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed: `bytes`.
-        PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are kept in files: `bool`.
+        PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are stored in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
         LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
         IGNORABLE: A field from a newer RocksDB release that is safe to ignore: `bytes`.
@@ -98,8 +98,8 @@ class CustomFieldKind(StrEnum):
         NEED_COMPACTION: The file is marked for compaction: `bool`.
         MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
-        OLDEST_ANCESTER_TIME: The Unix time of the oldest data in seconds, or 0 if it isn't known: `int`.
-        FILE_CREATION_TIME: The Unix time in seconds when the file was created, or 0 if it isn't known: `int`.
+        OLDEST_ANCESTER_TIME: The Unix time, in seconds, of the oldest data, or 0 if it isn't known: `int`.
+        FILE_CREATION_TIME: The Unix time, in seconds, when the file was created, or 0 if it isn't known: `int`.
         FILE_CHECKSUM: The checksum of the whole file: `bytes`.
         FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
         TEMPERATURE: The temperature of the storage: `int`.
@@ -109,7 +109,7 @@ class CustomFieldKind(StrEnum):
         EPOCH_NUMBER: A number that indicates the order in which files were flushed or ingested: `int`.
         COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes covered by range deletions in the file: `int`.
         TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
-        USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are kept in the file: `bool`.
+        USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are stored in the file: `bool`.
         FILE_OPEN_METADATA: Metadata that makes opening the file faster: `bytes`.
         PATH_ID: The number of the file's directory in RocksDB's `db_paths`: `int`.
         IGNORABLE: A field from a newer version that is safe to ignore: `bytes`.
@@ -310,8 +310,8 @@ def _value(kind: str, value: object) -> Any:
 class VersionEdit:
     r"""A record in a LevelDB or RocksDB MANIFEST, listing the changes that lead to a new database version.
 
-    Iterating yields the same fields as `fields`, but creates them one at a time, because all the fields of a long
-    record together take up many times its size. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but creates them one at a time, because together the fields of a long
+    record take up many times the record's size. `bytes(edit)` is the record.
 
     Args:
         record: The record, which is decoded completely.
@@ -337,7 +337,7 @@ class VersionEdit:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields in the same order as in the record, created on first use and then kept."""
+        """The fields in the same order as in the record, created on first use and then cached."""
         if self._fields is None:
             self._fields = tuple(self)
         return self._fields

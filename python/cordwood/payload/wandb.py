@@ -96,8 +96,8 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
 
     Args:
         record: A record from a `.wandb` file.
-        errors: A list that collects the errors of unreadable values, which are left out. Default: `None`, which means
-            that the errors are raised.
+        errors: A list that collects an error for each unreadable value. Such values are left out. Default: `None`,
+            which means that the errors are raised.
 
     Returns:
         The values under the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb
@@ -106,14 +106,14 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
         result is `None` if the record is not part of the history.
 
     Raises:
-        PayloadError: The record is not a wandb record. Without `errors`, also raised if a value is not JSON or is
-            nested too deeply, or if two values have the same name.
+        PayloadError: The record is not a wandb record. Without `errors`, this is also raised if a value is not JSON or
+            is nested too deeply, or if two values have the same name.
     """
     return RecordDecoder("wandb-history").row(record, errors)
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yields the measurements that wandb took of the machine during the run.
+    """Yields wandb's measurements of the machine during the run.
 
     Args:
         records: The records of a run, or the path of its file.

@@ -44,11 +44,11 @@ class OperationKind(StrEnum):
         TIMED_PUT: Sets a key to a value that was written at an earlier time.
         NOOP: Has no effect.
         BEGIN_PREPARE: The operations that follow don't take effect until the transaction is committed.
-        BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, with RocksDB's WritePrepared write policy.
-        BEGIN_UNPREPARE: Like `BEGIN_PREPARE`, with RocksDB's WriteUnprepared write policy.
+        BEGIN_PERSISTED_PREPARE: Like `BEGIN_PREPARE`, but for RocksDB's WritePrepared write policy.
+        BEGIN_UNPREPARE: Like `BEGIN_PREPARE`, but for RocksDB's WriteUnprepared write policy.
         END_PREPARE: Marks the end of the operations that a transaction prepares.
         COMMIT: Commits a transaction.
-        COMMIT_WITH_TIMESTAMP: Commits a transaction, with a timestamp for its keys.
+        COMMIT_WITH_TIMESTAMP: Commits a transaction and gives its keys a timestamp.
         ROLLBACK: Rolls back a transaction.
         DELETE_SIZED: In Pebble, deletes a key and records the size of the deleted entry.
         RANGE_KEY_SET: In Pebble, sets range keys.
@@ -312,7 +312,7 @@ class SequenceNumbers(NamedTuple):
 
 
 GAPS_MAX = 100_000
-"""The maximum number of gaps kept."""
+"""The maximum number of gaps to list."""
 
 
 def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
@@ -348,7 +348,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
         if start == end:
             continue
         if spans and start == spans[-1].end:
-            # This is the most common case, and handling it here is five times as fast.
+            # This is the most common case. Handling it separately makes it five times as fast.
             spans[-1] = _Span(spans[-1].start, end, batch)
             continue
         low = bisect_left(spans, start, key=lambda span: span.end)
@@ -380,7 +380,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """A gapless range of numbers, and the key of the last one. In the last span, `last` is the batch with this key."""
+    """A gapless range of numbers. `last` is the last number's key or, in the last span, the batch with this key."""
 
     start: int
     end: int

@@ -13,7 +13,7 @@ const DETACH_LEN: usize = 1 << 16;
 ///
 /// Args:
 ///     data: `bytes` or any other buffer.
-///     crc: The CRC-32C of the bytes before `data`. The result then covers those bytes too.
+///     crc: The CRC-32C of the bytes before `data`, so that the result covers those bytes too.
 ///         Default: 0, the CRC-32C of an empty buffer.
 ///
 /// Returns:

@@ -82,8 +82,8 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The other thread needs neither a lock nor the interpreter to finish recording
-                // this.
+                // The thread that is recording this needs neither a lock nor the interpreter to
+                // finish.
                 thread::yield_now();
                 continue;
             }

@@ -59,7 +59,7 @@ impl RecordIndex {
         }
     }
 
-    /// Runs `work`, which may read files, with the interpreter released.
+    /// Releases the interpreter while running `work`, which may read files.
     fn reading<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         self.check_open(py)?;
         let done = py.detach(work);
@@ -329,7 +329,7 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// A `Reader` is faster for reading all records in order.
 ///
 /// Args:
-///     sources: The path of a log or a segmented log; a directory, for all logs in it and its
+///     sources: The path of a log or a segmented log; a directory, to index all logs in it and its
 ///         subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
 ///         numbered in the order of the sources. URLs, bytes and objects with `read` are not
 ///         accepted.

@@ -3,7 +3,7 @@
 //!
 //! Python's `help` shows the `///` text of a class, method, attribute or function, so that text is
 //! written as a Python docstring. `tools/stub.py` copies it into the stub,
-//! `python/cordwood/_native.pyi`, which has the types.
+//! `python/cordwood/_native.pyi`, which adds the types.
 
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 #![expect(
@@ -91,7 +91,7 @@ mod native {
         class_with_next::<RecordBatchIterator>(module.py());
         module.py().get_type::<RecordBatches>();
         module.py().get_type::<Exporter>();
-        // The garbage collector finds `__del__` through a slot in the class, which Python fills
+        // The garbage collector finds `__del__` through a slot in the class. Python fills this slot
         // only when `__del__` is assigned to the class.
         let writer = module.py().get_type::<Writer>();
         writer.setattr("__del__", writer.getattr("__del__")?)?;

@@ -1,4 +1,4 @@
-//! All writers' logs, kept so that they can be closed at the end of the program.
+//! Keeps track of all writers' logs, so that they can be closed at the end of the program.
 //!
 //! At the end of the program, Python doesn't drop the variables of a thread that is still running,
 //! or objects that refer to each other through such a thread. If one of them is a writer, the
@@ -19,7 +19,7 @@ pub(crate) trait AtEnd: Send + Sync {
 }
 
 /// The logs in the order in which they were opened. A dropped log stays in the list until its place
-/// is needed for a new one.
+/// is needed for a new log.
 static LOGS: LazyLock<Exclusive<Vec<Weak<dyn AtEnd>>>> = LazyLock::new(|| Exclusive::new(Vec::new()));
 
 /// Adds the log of a new writer.

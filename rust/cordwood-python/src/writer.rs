@@ -164,8 +164,8 @@ impl Object {
 ///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
 ///         cannot pass `flush`. Default: `None`, which means `"append"`.
 ///     sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-///         sync=True)`. `"never"`: at no other time, except that a segmented log syncs each segment
-///         before starting the next. `"close"`: when the writer is closed. `"append"`:
+///         sync=True)`. `"never"`: at no other time, except that each segment of a segmented log is
+///         synced before the next is started. `"close"`: when the writer is closed. `"append"`:
 ///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
 ///         long ago. Closing the writer syncs too. No thread runs in the background, so a sync
@@ -196,8 +196,8 @@ impl Object {
 ///         bytes remain before the new segment. Only closed and synced segments are removed,
 ///         whether or not a reader has read them. Default: `None`: all segments are kept.
 ///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
-///         segment is started, segments are removed, oldest first, as long as their files have not
-///         changed for longer than this. If a file's last change is in the future, that segment and
+///         segment is started, segments are removed, oldest first, until one is reached whose file
+///         has changed within this time. If a file's last change is in the future, that segment and
 ///         all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
@@ -438,7 +438,7 @@ impl Writer {
         }
     }
 
-    /// Writes all records so far to the operating system, or to the sink.
+    /// Passes all records so far to the operating system or the sink.
     ///
     /// The written records survive the end of this process, but not a machine crash.
     ///
@@ -784,7 +784,7 @@ impl Log {
         Ok(count)
     }
 
-    /// Appends these records together, with the interpreter released.
+    /// Releases the interpreter and appends these records together.
     fn extend_by(&self, py: Python<'_>, records: &[&[u8]]) -> PyResult<()> {
         self.with_sink(py, |log| log.extend(records), |object| object.writer()?.extend(records))?;
         Ok(())
@@ -829,7 +829,7 @@ impl Log {
         has_room.then(|| writer.append(record).ok()).flatten()
     }
 
-    /// Calls the closure for this kind of sink, with the interpreter released.
+    /// Releases the interpreter and calls the closure for this kind of sink.
     fn with_sink<T: Send>(
         &self,
         py: Python<'_>,

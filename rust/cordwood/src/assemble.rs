@@ -76,8 +76,8 @@ enum State {
 }
 
 /// The maximum length, in bytes, of record data left in the window for the caller to copy. A reader
-/// reads this many bytes at once, and longer data would already have been evicted from the
-/// processor's cache by the time it is copied.
+/// reads this many bytes at once. Longer data would already have been evicted from the processor's
+/// cache by the time it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The assembler's state between two fragments.
@@ -87,8 +87,8 @@ pub(crate) struct Assembler {
     /// Whether the pending record, or the last multi-fragment record, is a container. A container's
     /// payloads are always joined, because the container is read even if its records aren't needed.
     is_container: bool,
-    /// Whether payloads joined from now on are kept. If not, they are dropped, and only their
-    /// lengths are added up.
+    /// Whether to keep payloads from now on. If not, they are dropped, and only their lengths are
+    /// added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
     /// Whether to leave each subsequent record in the window if the window contains all of its
@@ -102,8 +102,8 @@ pub(crate) struct Assembler {
     stored: Stored,
     /// The maximum length of a record, in bytes.
     record_len_max: u64,
-    /// The `record_len_max` for compressed frames and for containers. It is a separate limit so
-    /// that a reader can lift one and keep the other.
+    /// The `record_len_max` for compressed frames and for containers. It is separate so that a
+    /// reader can lift the limit for records but keep this one.
     frame_len_max: u64,
 }
 
@@ -139,8 +139,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// If the pending record's payloads are in the window, returns the file offsets from the start
-    /// of the record to the end of its latest fragment.
+    /// Returns the range of file offsets from the start of the pending record to the end of its
+    /// latest fragment, if its payloads are in the window.
     pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
         match self.state {
             State::InRecord { start, end } if self.is_in_window => Some(start..end),
@@ -219,8 +219,8 @@ impl Assembler {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Tells the assembler to expect the remainder of a record that was refused as too large,
-    /// starting at the file offset `start`.
+    /// Tells the assembler that the remainder of a record that was refused as too large starts at
+    /// the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }

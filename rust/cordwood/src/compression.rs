@@ -107,8 +107,8 @@ impl Compressor {
     }
 }
 
-/// Lengthens the last frame in `out`, which starts at `start`, by at least `len` bytes. Inserts
-/// empty blocks after the frame's header.
+/// Inserts empty blocks after the header of the last frame in `out`, which starts at `start`, to
+/// lengthen the frame by at least `len` bytes.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;

@@ -102,8 +102,8 @@ impl Mark {
         }
     }
 
-    /// If this release can't read the log, returns the reason. `offset` is the file offset of this
-    /// mark.
+    /// Returns why this release can't read the log, or `None` if it can. `offset` is the file
+    /// offset of this mark.
     pub(crate) fn unsupported(self, offset: u64) -> Option<Unsupported> {
         let Mark { version, codec } = self;
         if version != VERSION {
@@ -152,8 +152,8 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Decodes the record count after the codec at the start of `container`. Returns `None` if the
-    /// count is not valid.
+    /// Decodes the record count that follows the codec at the start of `container`. Returns `None`
+    /// if the count is not valid.
     pub(crate) fn decode(container: &[u8]) -> Option<Head> {
         let (count, body) = read_varint(container.get(1..)?)?;
         let count = usize::try_from(count).ok()?;

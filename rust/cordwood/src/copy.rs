@@ -18,7 +18,7 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The lengths, in bytes, that [`copy_short`] copies without a call.
+/// The lengths, in bytes, of data that [`copy_short`] copies without a call.
 pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
 /// Copies `bytes` to the start of `out`, which must be at least as long as `bytes` and at least 32

@@ -49,7 +49,7 @@ impl Encoder {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
 
-    /// Returns an encoder for a file in another dialect, with a log number or with compression.
+    /// Returns an encoder for a file that has another dialect, a log number or compression.
     ///
     /// * With a [log number](LogFormat::log_number), fragments are recyclable (types 5 to 8).
     ///   Without one, they have types 1 to 4.
@@ -161,14 +161,14 @@ impl Encoder {
         self.fragments.format.dialect = dialect;
     }
 
-    /// Sets the log number for the records that follow. Without one, their fragments have types 1
-    /// to 4.
+    /// Sets the log number for the records that follow. Without a number, fragments have types 1 to
+    /// 4.
     pub(crate) fn set_number(&mut self, number: Option<u32>) {
         self.fragments.set_number(number);
     }
 
-    /// Appends a complete fragment unchanged. It must be in the encoder's dialect, and it goes into
-    /// the next block if the current one doesn't have room for it.
+    /// Appends a complete fragment unchanged, in the next block if the current one doesn't have
+    /// room. The fragment must be in the encoder's dialect.
     pub(crate) fn copy_fragment(&mut self, fragment: &[u8], out: &mut Vec<u8>) {
         self.start(out);
         self.end_container(out);
@@ -234,9 +234,9 @@ impl Encoder {
         self.fragments.start(out);
     }
 
-    /// Ends the file and returns its length. Appends the open container, if any. If the log has a
-    /// number and its dialect has an end-of-log trailer (Pebble's), appends that as well. Consumes
-    /// the encoder, because no record may follow the trailer.
+    /// Ends the file and returns its length. Appends the open container, if any, and Pebble's
+    /// end-of-log trailer if the log has a number and its dialect has this trailer. Consumes the
+    /// encoder, because no record may follow the trailer.
     ///
     /// Aborts the process if there isn't enough memory for `out` to grow, as [`Vec::reserve`] does.
     ///
@@ -303,7 +303,7 @@ impl Encoder {
     /// open.
     ///
     /// Also stops before a record that is longer than `record_len_max` bytes or needs more memory
-    /// than there is. All the records before it are still encoded.
+    /// than is available. All the records before it are still encoded.
     pub(crate) fn encode_all<R: AsRef<[u8]>>(
         &mut self,
         records: &mut impl Iterator<Item = R>,
@@ -432,8 +432,8 @@ pub(crate) enum Stopped<R> {
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record, which is not one FULL fragment, has not been encoded yet. If `encode_all`
-    /// returns it, it is also at least `out_len` bytes long.
+    /// This record, which is not one FULL fragment, has not been encoded yet. A record returned by
+    /// `encode_all` is also at least `out_len` bytes long.
     At(R),
     /// The next record is too long. This is its length in bytes.
     TooLarge(usize),
@@ -517,8 +517,8 @@ mod tests {
     use super::*;
     use crate::format::BLOCK_LEN;
 
-    /// The upper bound for an open container also holds for an uncompressed one that spans several
-    /// blocks.
+    /// The upper bound for an open container also holds for an uncompressed container that spans
+    /// several blocks.
     #[test]
     fn an_encoded_container_never_exceeds_its_upper_bound() {
         use crate::dialect::Compression;
@@ -719,8 +719,8 @@ mod tests {
         }
     }
 
-    /// A run writes the same bytes as separate calls would, for records of any length, anywhere in
-    /// a block, in LevelDB's dialect and in others, and with any limit on `out`.
+    /// A run writes the same bytes as separate calls would, in LevelDB's dialect and in others,
+    /// whatever the lengths of the records, their place in a block and the limit on `out`.
     #[test]
     fn encode_all_writes_the_same_bytes_as_separate_encode_calls() {
         let dialects = [

@@ -10,7 +10,7 @@ use crate::detect::Foreign;
 use crate::dialect::{Dialect, LogFormat, Unsupported};
 use crate::names::named;
 
-/// An error, with its kind, the file's path and a hint.
+/// An error: its kind, the file's path and a hint.
 ///
 /// `Display` shows the path and the kind, but not the hint, so a program can give the advice in its
 /// own terms, such as the name of a command-line option.
@@ -55,8 +55,9 @@ pub enum ErrorKind {
     },
     /// A compressed log decompresses to more data than the bytes read so far allow, or a single
     /// container decompresses to more than a container may hold. See
-    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). No policy skips or
-    /// consumes the record that exceeds the limit, so every further call returns the same error.
+    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record that exceeds
+    /// the limit is never skipped or consumed, under any policy, so every further call returns the
+    /// same error.
     OverBudget(OverBudget),
     /// The record is longer than readers accept by default. No part of it was written, and the log
     /// remains usable. See [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
@@ -104,8 +105,8 @@ pub enum ErrorKind {
         /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment carries a log number that differs from the one given or the one in the file's
-    /// name, so there are no records to salvage.
+    /// Every fragment carries a log number that differs from the number that was given or is in the
+    /// file's name, so there are no records to salvage.
     #[non_exhaustive]
     OtherLog {
         /// The log number that was given or is in the file's name.
@@ -129,9 +130,9 @@ pub enum ErrorKind {
         /// The detected dialect.
         found: Dialect,
     },
-    /// The log is of a kind that is never appended to: a RocksDB or Pebble log with a log number or
-    /// compression. These engines always create a new log instead. Readers would mistake any bytes
-    /// after the end of such a log for the remains of an older log.
+    /// The log is a RocksDB or Pebble log with a log number or compression. Such logs are never
+    /// appended to: the engines always create a new log. Readers would mistake any bytes after the
+    /// end of such a log for the remains of an older log.
     #[non_exhaustive]
     NeverAppended {
         /// The format that was detected or given.
@@ -144,7 +145,7 @@ pub enum ErrorKind {
     NeverPacked {
         /// The detected format.
         format: LogFormat,
-        /// The file offset of the engine's metadata, if the metadata is the reason.
+        /// The file offset of the engine's metadata, if that metadata caused the error.
         metadata_offset: Option<u64>,
     },
     /// A log number or a compression was given for a dialect that does not support it, or
@@ -526,7 +527,7 @@ impl std::error::Error for Error {
 /// Writes the dialect's name, the word "logs", and the property that an operation does not support.
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
-    // The compression comes first, because the log number may only be known from the file's name.
+    // The compression comes first, because the log number may be known only from the file's name.
     if format.compression.is_some() {
         write!(f, " with compression")?;
     } else if format.log_number.is_some() {
@@ -560,7 +561,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record in a compressed log that exceeds the limit once the record is decompressed.
+/// A record that exceeds a compressed log's limit once it is decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {
@@ -638,8 +639,8 @@ impl From<ErrorKind> for Error {
     }
 }
 
-/// Returns the `Error` that the [`io::Error`] was made from, or an [`ErrorKind::Io`] without a path
-/// if it wasn't made from one.
+/// Returns the `Error` that the [`io::Error`] was made from or, if there is none, an
+/// [`ErrorKind::Io`] without a path.
 ///
 /// ```
 /// use std::io;

@@ -121,7 +121,7 @@ pub enum FragmentKind {
     EndTrailer,
     /// The dialect's file header.
     FileHeader,
-    /// The last bytes of a block, if they are too few for a header.
+    /// The last bytes of a block, which are too few for a header.
     Trailer,
     /// Zeros.
     Zeros,
@@ -214,8 +214,7 @@ impl Header {
         }
     }
 
-    /// Checks whether this header stands for zeros up to the end of the block and doesn't belong to
-    /// a fragment.
+    /// Checks whether this header marks zeros up to the end of the block rather than a fragment.
     pub(crate) const fn is_zero(self) -> bool {
         self.kind == 0 && self.len == 0
     }
@@ -242,16 +241,16 @@ pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Returns the length of the trailer that LevelDB's dialect needs at `offset` before the next
-/// header, in bytes. It is between 0 and [`TRAILER_LEN_MAX`].
+/// Returns the number of trailer bytes that LevelDB's dialect needs at `offset` before the next
+/// header, between 0 and [`TRAILER_LEN_MAX`].
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);
     if left < HEADER_LEN { left } else { 0 }
 }
 
-/// Returns how much a file of `offset` bytes in LevelDB's dialect grows, in bytes, when a record of
-/// `record_len` bytes is appended. This includes the trailer before the record, its headers and its
+/// Returns how many bytes a record of `record_len` bytes adds to a file of `offset` bytes in
+/// LevelDB's dialect. This includes the trailer before the record, and the record's headers and
 /// payload.
 ///
 /// Returns `u64::MAX` if the number does not fit in a `u64`.

@@ -21,7 +21,7 @@ const STRIDE: u64 = 16;
 /// operating systems often allow a process to open only about 1,000 files.
 const IDLE_MAX: usize = 64;
 
-/// When a call reads a large share of the records, it sorts the indices of this many at a time.
+/// A call that reads a large share of the records sorts this many of their indices at a time.
 const PIECE_LEN: usize = 1 << 12;
 
 /// Looks up log records by index, starting at 0.
@@ -100,15 +100,15 @@ pub struct IndexedLog {
     pub offsets: Vec<u64>,
     /// The numbers of the groups of 16 records that are near damage: bytes were lost within the
     /// group, between it and the previous group, or in the same block before one of its salvaged
-    /// records. In such groups, a reader that starts at another offset may find other records.
+    /// records. In such groups, a reader that starts elsewhere may find different records.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
 }
 
 impl RecordIndex {
-    /// Reads all records from these files and from logs in [`segments`](crate::segments), and
-    /// indexes them in this order.
+    /// Reads and indexes all records from these files and logs in [`segments`](crate::segments), in
+    /// the given order.
     ///
     /// `options` apply to each log. Skipped regions are not indexed. Under
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
@@ -401,7 +401,7 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        // The records come from the reader's open file. By now, the path may name another file.
+        // The records come from the reader's open file, but the path may name another file by now.
         start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
@@ -515,8 +515,8 @@ fn no_memory(error: TryReserveError) -> Error {
 struct Group {
     offsets: [u64; STRIDE as usize],
     count: usize,
-    /// Whether bytes were lost before one of the group's records, in the same block or since the
-    /// last group.
+    /// Whether bytes were lost within the group, since the previous group, or in the same block
+    /// before a salvaged record.
     is_near_damage: bool,
 }
 

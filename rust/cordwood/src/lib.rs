@@ -86,8 +86,8 @@
 //! wait for data yourself, use [`Reader::found`]. To do the I/O yourself, use a
 //! [`Decoder`](codec::Decoder).
 
-// Without `fs`, the items that are needed only to open files are unused or unreachable, and most
-// have no `cfg` of their own.
+// Most items that are needed only to open files have no `cfg` of their own, so they are unused or
+// unreachable without `fs`.
 #![cfg_attr(
     not(feature = "fs"),
     allow(dead_code, unreachable_code, unreachable_pub, unused_imports)

@@ -1,6 +1,6 @@
 //! Processes consecutive parts of a file in several threads, and returns the results in order.
 //!
-//! Each thread takes the next part as soon as it is free, so none of them waits for the slowest. A
+//! As soon as a thread is free, it takes the next part, so no thread waits for the slowest one. A
 //! thread that is a few parts ahead of the consumer waits, which bounds memory use.
 
 use std::collections::VecDeque;
@@ -143,8 +143,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Works on parts until there are none left. A panic is also stored as a result, and resumes in the
-/// consumer.
+/// Works on parts until there are none left. If the work panics, the panic becomes the part's
+/// result and resumes in the consumer.
 fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) {
     while let Some(part) = queue.claim() {
         let result = catch_unwind(AssertUnwindSafe(|| work(part)));
@@ -164,9 +164,9 @@ const fn window(worker_count: usize) -> usize {
 /// Threads that work on the parts of a file and return the results in order.
 ///
 /// Dropping the pipeline tells the threads to stop and waits for them, which takes at most as long
-/// as the work on one part. A forked child has no copy of the threads, so
-/// [`is_of_this_process`](Self::is_of_this_process) returns false there. The child must not do
-/// anything with the pipeline except drop it.
+/// as the work on one part. The threads do not exist in a forked child, where
+/// [`is_of_this_process`](Self::is_of_this_process) returns false. The child must not do anything
+/// with the pipeline except drop it.
 #[derive(Debug)]
 pub struct Pipeline<T> {
     queue: Arc<Queue<thread::Result<T>>>,
@@ -179,8 +179,8 @@ impl<T: Send + 'static> Pipeline<T> {
     ///
     /// # Errors
     ///
-    /// If the operating system cannot start a thread, returns an error and leaves no threads
-    /// running.
+    /// Returns an error and leaves no threads running if the operating system cannot start a
+    /// thread.
     pub fn start<W>(count: u64, workers: Vec<W>) -> io::Result<Self>
     where
         W: FnMut(u64) -> T + Send + 'static,
@@ -208,8 +208,8 @@ impl<T: Send + 'static> Pipeline<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
-                // If the queue were not stopped, a caller that continued would receive the part
-                // after the lost one.
+                // If the queue were not stopped, a caller that caught the panic would receive the
+                // part after the lost one.
                 self.queue.stop();
                 resume_unwind(panic)
             }
@@ -248,7 +248,7 @@ impl<T> Drop for Pipeline<T> {
     }
 }
 
-/// Works on the parts `0..count` in a thread for each of `workers`, and passes the results to
+/// Starts a thread for each of `workers` to work on the parts `0..count`, and passes the results to
 /// `take` in order, until `take` fails.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! An offset in a log, with marks that identify the log.
+//! An offset in a log, combined with marks that identify the log.
 
 use std::fmt;
 use std::io;
@@ -14,15 +14,15 @@ use crate::dialect::LogFormat;
 use crate::error::{Error, ErrorKind};
 use crate::format::BLOCK_LEN;
 
-/// An offset in a log, with marks that identify the log.
+/// An offset in a log, combined with marks that identify the log.
 ///
 /// An offset is only valid in one log. For this reason, a position also stores checksums of up to
 /// three ranges of bytes before the offset: at the end of the previous segment, in the first block
 /// of the file, and in the block before the offset. A reader or follower that resumes at a position
-/// compares these with the log. If any of them differ, it is a different log, and the result is
-/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or has been
-/// copied or renamed, is still the same log. A damaged log is also accepted, because damaged blocks
-/// are not compared. A position at offset 0 matches any log.
+/// compares these with the log. If any of them differ, the position belongs to a different log, and
+/// the result is [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or
+/// has been copied or renamed, is still the same log. A damaged log is also accepted, because
+/// damaged blocks are not compared. A position at offset 0 matches any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///
@@ -98,8 +98,8 @@ impl Mark {
         })
     }
 
-    /// Reads the bytes before `offset` in its block. `offset` must be after the first byte of the
-    /// file.
+    /// Reads the last block before `offset`, but only up to `offset`, which must be after the first
+    /// byte of the file.
     pub(crate) fn before(
         base: u64,
         offset: u64,
@@ -135,19 +135,19 @@ impl Position {
         Position { offset, ..self.clone() }
     }
 
-    /// If the log is an object in a store, returns the version that the store assigned to it: the
-    /// object's ETag or its generation.
+    /// Returns the version that the store assigned to the log (the object's ETag or its
+    /// generation), if the log is an object in a store.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Returns the marks, for code that reads the log itself. Each consists of a start, a length
-    /// and a checksum.
+    /// Returns the marks, for code that reads the log in its own way. Each mark consists of a
+    /// start, a length and a checksum.
     pub fn marks(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         self.marks.iter().map(|mark| (mark.start, mark.len, mark.checksum))
     }
 
-    /// Returns the same position in an object with this version.
+    /// Returns the same position with the given object version.
     #[must_use]
     pub fn with_version(self, version: Option<String>) -> Self {
         Position { version, ..self }
@@ -187,7 +187,7 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark in any file before the one that starts at the log offset `base`.
+    /// Returns the last mark in the files before the one that starts at the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
@@ -394,7 +394,8 @@ mod files {
 /// Writes the text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list of
 /// `BASE+START+LENGTH=CHECKSUM`. `BASE` is the log offset of a file, `START` is the start of the
 /// bytes in that file, `LENGTH` is the number of bytes, and `CHECKSUM` is their CRC-32C in
-/// hexadecimal. `VERSION` is the version of an object in a store, and is empty for any other log.
+/// hexadecimal. `VERSION` is the version of an object in a store, and is empty if the log is not an
+/// object.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:", Position::VERSION, self.offset)?;

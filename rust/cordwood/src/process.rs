@@ -1,4 +1,4 @@
-//! The identity of the process. A writer uses it to detect that it was copied by `fork`.
+//! The identity of the process. A writer uses this to detect that `fork` has copied it.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
 //! file. If both processes wrote, each would overwrite the other's bytes. For this reason, only the
@@ -52,8 +52,7 @@ impl Process {
     }
 }
 
-/// One more than the number of forks between the first call and this process, or 0 before the first
-/// call.
+/// 0 before the first call, which sets it to 1. Each later fork adds 1 in the child.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
@@ -96,10 +95,10 @@ fn are_forks_counted() -> bool {
     static IS_REGISTERED: OnceLock<bool> = OnceLock::new();
     *IS_REGISTERED.get_or_init(|| {
         // SAFETY: the declaration matches the one in POSIX. The handler is a function in this
-        // library, which stays loaded (if it is unloaded, the C library removes its handlers). The
-        // handler runs in the child of a process that may have had other threads, where only
-        // async-signal-safe operations are allowed, such as an atomic addition. The handler does
-        // not unwind.
+        // library, which stays loaded. If the library is unloaded, the C library removes the
+        // handler. The handler runs in the child of a process that may have had other threads,
+        // where only async-signal-safe operations are allowed, such as an atomic addition. The
+        // handler does not unwind.
         unsafe { pthread_atfork(None, None, Some(count)) == 0 }
     })
 }

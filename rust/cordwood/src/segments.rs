@@ -186,8 +186,8 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     offsets.sort_unstable();
     let mut segments = Vec::with_capacity(offsets.len());
     // The writer starts a segment once the previous one has its final length, so a length is final
-    // if a later segment was listed. It removes the oldest segment first, so if a segment has been
-    // removed in the meantime, all segments before it have been removed as well.
+    // if a later segment was listed. The writer removes the oldest segment first, so if a segment
+    // has been removed in the meantime, all segments before it have been removed as well.
     for &offset in offsets.iter().rev() {
         let path = directory.join(name_of(offset));
         match path.metadata() {

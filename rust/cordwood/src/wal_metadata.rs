@@ -21,11 +21,11 @@ pub struct LogInfo {
     pub predecessor: Option<Predecessor>,
     /// The number of another log, if every fragment read so far has that number. In this case,
     /// either the file was recycled and does not contain a record of this log yet, or its contents
-    /// don't match the number given or the one in its name.
+    /// don't match the log number that was given or taken from the file name.
     pub other_log_number: Option<u32>,
 }
 
-/// What a log says about its predecessor.
+/// A log's information about its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Predecessor {
@@ -69,7 +69,8 @@ impl LogInfo {
         is_zstd || payload == NO_COMPRESSION
     }
 
-    /// Adds pairs of a column family and a nonzero timestamp length to those from earlier records.
+    /// Adds pairs of a column family and a nonzero timestamp length to the pairs from earlier
+    /// records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

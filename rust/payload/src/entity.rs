@@ -40,7 +40,7 @@ pub struct Entity<'a> {
     pub other_fields: Vec<OtherField<'a>>,
 }
 
-/// A property, with a name and either one value or an array of values.
+/// A property, which has a name and either one value or an array of values.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Property<'a> {
@@ -59,7 +59,7 @@ pub struct PropertyValue<'a> {
     /// The value.
     pub value: EntityValue<'a>,
     /// The value's meaning (`Property.Meaning`), if the record contains one. For example, 2 means a
-    /// link and 15 a long text. [`EntityValue`] already distinguishes the most common meanings.
+    /// link and 15 means long text. [`EntityValue`] already distinguishes the most common meanings.
     pub meaning: Option<u64>,
     /// Whether the value is indexed (`property`) or not (`raw_property`).
     pub is_indexed: bool,
@@ -352,11 +352,11 @@ impl<'a> User<'a> {
 /// only pays off if there are many.
 #[derive(Default)]
 struct Numbers<'a> {
-    /// A set of bits, one for each name so far. Two names may share a bit, but the bits usually
+    /// Each name so far has set one of these bits. Two names may share a bit, but the bits usually
     /// show that a name is new.
     seen: u64,
-    /// The numbers of the first properties, by name. Most entities don't have a table, because
-    /// creating even an empty one takes time.
+    /// Maps the names of the first properties to their numbers. Most entities don't have a table,
+    /// because creating even an empty one takes time.
     table: Option<HashMap<&'a str, usize>>,
 }
 
@@ -480,7 +480,7 @@ mod tests {
     use super::*;
     use crate::entity_key::{plain_path, read_path_fields};
 
-    /// Properties with values, in the encoding that programs write.
+    /// Properties and their values, encoded the way programs write them.
     const PROPERTIES: [&[u8]; 9] = [
         b"\x1a\x01p\x20\x00\x2a\x00",
         b"\x1a\x02pq\x20\x01\x2a\x03\x08\xac\x02",

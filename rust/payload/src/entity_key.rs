@@ -89,9 +89,9 @@ pub(super) fn is_empty_or_root<'a>(
     Ok(path.is_empty() || path.iter().eq(root))
 }
 
-/// If `bytes` starts with a `Path` element, returns the element and the bytes after it. Returns
-/// `None` if the element is not encoded as Google's own programs write it. See the fast path in
-/// `entity.rs`.
+/// Returns the `Path` element at the start of `bytes` and the bytes after it. Returns `None` if
+/// there is no element, or if it is not encoded as Google's own programs write it. See the fast
+/// path in `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
@@ -149,8 +149,8 @@ impl<'a> PathElement<'a> {
 pub(super) enum KeyForm {
     /// `Reference`, which contains the path as a separate message.
     Reference,
-    /// `PropertyValue.ReferenceValue`, which contains the path elements directly, with other field
-    /// numbers.
+    /// `PropertyValue.ReferenceValue`, which contains the path elements directly, under different
+    /// field numbers.
     ReferenceValue,
 }
 

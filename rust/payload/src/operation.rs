@@ -83,17 +83,17 @@ pub enum Operation<'a> {
     /// RocksDB: the operations after this one, up to [`EndPrepare`](Operation::EndPrepare), don't
     /// take effect until the transaction is committed.
     BeginPrepare,
-    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the `WritePrepared` write
+    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), but for the `WritePrepared` write
     /// policy. The operations are written to the database immediately.
     BeginPersistedPrepare,
-    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), with the `WriteUnprepared` write
+    /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), but for the `WriteUnprepared` write
     /// policy. The transaction may continue in later batches.
     BeginUnprepare,
     /// RocksDB: marks the end of the operations that the transaction with this name prepares.
     EndPrepare { xid: &'a [u8] },
     /// RocksDB: commits the transaction.
     Commit { xid: &'a [u8] },
-    /// RocksDB: commits the transaction, with this timestamp for its keys.
+    /// RocksDB: commits the transaction and gives its keys this timestamp.
     CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
     /// RocksDB: rolls back the transaction.
     Rollback { xid: &'a [u8] },
@@ -110,8 +110,8 @@ pub enum Operation<'a> {
     /// Pebble: ingests a table. `key` is a varint holding the table's file number. A batch with
     /// this operation contains no other kinds of operations except [`Excise`](Operation::Excise).
     IngestSst { key: &'a [u8] },
-    /// Pebble: like [`IngestSst`](Operation::IngestSst), for a table with blob files. `value`
-    /// contains the number of blob files and then their file numbers, as varints.
+    /// Pebble: like [`IngestSst`](Operation::IngestSst), but for a table with blob files. `value`
+    /// contains the number of blob files, followed by their file numbers, all as varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
     /// Pebble: deletes all keys from `key` up to but excluding `end_key` when a table is ingested.
     Excise { key: &'a [u8], end_key: &'a [u8] },
@@ -207,8 +207,8 @@ macro_rules! operations {
                 })
             }
 
-            /// Returns whether the engine knows the operation, and its tags without and with a
-            /// column family.
+            /// Returns whether the engine knows the operation, and which tags it has without and
+            /// with a column family.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {
                     $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*

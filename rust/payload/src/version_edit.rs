@@ -313,8 +313,8 @@ fn list(fields: Vec<Field<'_>>) -> Value<'_> {
     Value::Array(fields.collect())
 }
 
-/// Reads the entry for a write-ahead log tracked by RocksDB. It says that the log exists, or how
-/// many of its bytes are synced (see `db/wal_edit.cc`).
+/// Reads the entry for a write-ahead log tracked by RocksDB. It states either that the log exists
+/// or how many of its bytes are synced (see `db/wal_edit.cc`).
 fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     const TERMINATE: u32 = 1;
     const SYNCED_SIZE: u32 = 2;

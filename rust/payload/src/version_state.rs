@@ -33,7 +33,8 @@ pub struct VersionState {
     synced_lens: BTreeMap<u64, u64>,
     has_other_tags: bool,
     names: BTreeMap<u64, Vec<u8>>,
-    /// The tables by column family, level and number, each as the bytes of its field in the record.
+    /// The tables by column family, level and number, each stored as the bytes of its field in the
+    /// record.
     tables: BTreeMap<(u64, u64, u64), Vec<u8>>,
     /// The records of an incomplete group of edits that take effect together.
     group: Vec<Vec<u8>>,
@@ -133,8 +134,8 @@ impl VersionState {
         !self.has_other_tags
     }
 
-    /// Returns the name of a column family if it is in the MANIFEST. The default column family's
-    /// name never is.
+    /// Returns a column family's name, or `None` if it isn't in the MANIFEST. The default column
+    /// family's name never is.
     pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }

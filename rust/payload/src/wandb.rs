@@ -51,7 +51,7 @@ pub enum WandbRecord<'a> {
     History {
         /// The values.
         items: WandbItems<'a>,
-        /// The step number, if the record stores it separately and not only among the values.
+        /// The step number, or `None` if the record doesn't store it separately from the values.
         step: Option<i64>,
     },
     /// A change to the summary.
@@ -243,8 +243,8 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// If a step's fields start with a [plain] item, returns its name and value, and the length of the
-/// field. The value is not necessarily UTF-8.
+/// Returns the name, the value and the field length of the [plain] item that starts a step's
+/// fields, if there is one. The value is not necessarily UTF-8.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;
@@ -257,7 +257,7 @@ fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
 }
 
 /// Returns the name and value of a plain item. Neither is necessarily UTF-8. A plain item is one
-/// name followed by a value, with one-byte lengths.
+/// name followed by a value, and both have one-byte lengths.
 #[inline(always)]
 fn plain(item: &[u8]) -> Option<(&[u8], &[u8])> {
     let [0x0a | 0x12, len @ 0..0x80, rest @ ..] = item else {

@@ -6,8 +6,8 @@ use super::error::{PayloadError, PayloadReason};
 /// Reads a payload from front to back. After an error, the cursor's position is meaningless.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
-    /// The payload up to the end of this cursor. It includes the bytes before the cursor, so that
-    /// offsets count from the start of the payload.
+    /// The payload, up to the last byte this cursor can read. It includes the bytes before the
+    /// cursor, so that offsets count from the start of the payload.
     payload: &'a [u8],
     offset: usize,
 }
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn varint32(&mut self) -> Result<u32, PayloadError> {
         let start = self.offset;
         let value = self.varint(5)?;
-        // The engines instead drop the bits that don't fit.
+        // Unlike this function, the engines drop bits that don't fit.
         u32::try_from(value).map_err(|_| self.error(start, PayloadReason::NonCanonical))
     }
 

@@ -96,9 +96,9 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the operation's fault or, at the end of the record, the header's. The header's fault
-    /// is [`WrongCount`](PayloadReason::WrongCount) if its count is not the number of counted
-    /// operations. LevelDB and RocksDB refuse such a batch. The fault is
+    /// Returns the fault of the operation or, at the end of the record, of the header. The header's
+    /// fault is [`WrongCount`](PayloadReason::WrongCount) if its count differs from the number of
+    /// counted operations. LevelDB and RocksDB refuse such a batch. The fault is
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {

@@ -4,7 +4,7 @@ use super::error::PayloadError;
 use super::operation::Engine;
 use super::write_batch::WriteBatch;
 
-/// Reads each write batch in a log to its end.
+/// Reads each write batch in a log completely.
 ///
 /// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
 /// always reveal which engine wrote it: a Pebble log that was not closed has the layout of a

@@ -8,20 +8,20 @@ PAYLOADS
 
 In NDJSON and CSV, all bytes become {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with bytes
 that are not UTF-8 are reported and left out. If the columns are not known beforehand, as with entities and wandb, the
-log is read to find them. For Parquet and Arrow, this reading is enough if the first records have all the columns.
+log is read to find them. For Parquet and Arrow, reading it once is enough if the first records have all the columns.
 Otherwise, and for CSV, the log is read again. If all values in a column have the same type, the column has that type.
-In Parquet and Arrow, arrays and objects are lists and structures. All other values are JSON. Converting needs a few
-tens of MiB of memory, or 100 to 200 for Parquet and Arrow, and more for very long records or thousands of columns.
+In Parquet and Arrow, arrays and objects are lists and structures. All other values are JSON. Converting takes a few
+tens of MiB of memory, or 100 to 200 for Parquet and Arrow. Very long records or thousands of columns take more.
 
-Several logs, or all logs in a directory, become one table with the columns of all of them. The first column says which
-log a row is from. It is path, or __file__ for entities and JSON. For wandb, it is run_id, from the file's name, along
-with __file__ if --columns names it.
+Several logs, or all logs in a directory, become one table with the columns of all of them. The first column shows which
+log a row is from. It is path, or __file__ for entities and JSON. For wandb, it is run_id, which comes from the file's
+name, and __file__ is added if --columns names it.
 
-Damaged records are reported on stderr and left out, as are records of a kind other than --as names. If only one value
-of a run cannot be read, just that value is left out. The exit status is then 3. It is also 3 if a whole file belongs to
-a log other than the one its name says, or if an export has an empty file, or fewer bytes than its metadata states. With
---strict, it is also 3 if a log has zeros before more records or at its end, or ends with an incomplete record, as a
-file that was cut off does.
+Damaged records, and records of a kind other than --as names, are reported on stderr and left out. If only one value of
+a run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a whole
+file belongs to a log other than the one its name says, or if an export has an empty file or fewer bytes than its
+metadata states. With --strict, it is also 3 if a log has zeros before more records or at its end, or ends with an
+incomplete record, as it does if the file was cut off.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
     check_url(name)
     with contextlib.ExitStack() as stack:
         source = opened = None
-        # NDJSON needs only one reading, so a pipe doesn't have to be copied.
+        # For NDJSON, the log is read only once, so a pipe doesn't have to be copied.
         if form != "ndjson" and (options.is_auto or _is_learned(options, form)):
             source = stack.enter_context(reopenable(name))
         if options.is_auto:
@@ -194,7 +194,7 @@ def _files_to_convert(options: argparse.Namespace) -> list[Input]:
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:
-        # Both names are checked. Otherwise, a log could be replaced through a link named like a table.
+        # Checking both names prevents a log from being replaced through a link that is named like a table.
         return (
             file.is_in_directory
             and _suffix(file.name) == _suffix(options.destination) in SUFFIXES

@@ -90,7 +90,7 @@ def _paths(directory: str, kinds: Iterable[str | None], form: str) -> dict[str |
 _ADVICE = "convert them to one table, without --by-kind"
 
 _NAME_LEN_MAX = 255
-"""The maximum length of a file name on most file systems, in bytes."""
+"""The maximum length, in bytes, of a file name on most file systems."""
 
 
 def _file_name(kind: str | None) -> str:
@@ -102,7 +102,7 @@ def _file_name(kind: str | None) -> str:
 
 
 def _check_open_files(count: int) -> None:
-    """Checks that this many tables can be open at the same time.
+    """Checks that `count` tables can be open at the same time.
 
     Raises:
         Failure: The system does not allow this many open files.
@@ -128,7 +128,7 @@ class _Kinds(Target):
     """The tables of all kinds. `table` receives the records that cannot be read and reports their faults."""
 
     def __init__(self, options: argparse.Namespace, new_table: Callable[[], Table] | None = None) -> None:
-        """Creates an object without tables. For a new kind, `new_table` makes a table that determines its columns."""
+        """Creates an object without tables. `new_table` makes a new kind's table, which finds its columns."""
         super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), "", "", options)
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table

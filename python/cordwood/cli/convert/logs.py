@@ -26,10 +26,10 @@ from cordwood.cli.convert.sinks import BINARY_FORMATS, Target
 from cordwood.types import PayloadReason
 
 FILE = "__file__"
-"""The file name column, in tables that start with a run's ID. Several files may have the same ID."""
+"""The column for file names in tables that start with a run's ID, which several files may share."""
 
 _BATCH_LEN = 4 << 20
-"""The approximate number of bytes of records to convert to rows at a time."""
+"""The approximate size, in bytes, of the records to convert to rows at a time."""
 
 _THREADS = 2
 """The number of threads that read ahead while one batch is turned into rows and another is written."""
@@ -44,12 +44,12 @@ class _First(NamedTuple):
 
 
 class Logs:
-    """The logs of a table.
+    """The logs that make up a table.
 
     Attributes:
-        origins: The first columns of each row, which show which of several logs the row comes from. There is one such
+        origins: The columns at the start of each row that show which of several logs it comes from. There is one such
             column, or two if the column with the file name is also requested.
-        firsts: The result of the first reading of each log that could be read to its end.
+        firsts: For each log that could be read to its end, the result of the first reading.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Logs:
                     raise _AgainError
                 self._check_names(target.table)
                 columns = self.columns_of(target.table)
-                # The table also contains rows of the logs that could not be read to their end.
+                # At this point, the table includes the rows of logs that could not be read to their end.
                 if not (target.table.is_open and self._started <= self.firsts.keys()):
                     raise _AgainError
             elif not (tally.log_count or tally.is_export):
@@ -159,13 +159,13 @@ class Logs:
         return tally
 
     def read_again(self, target: Target) -> None:
-        """Rereads each log that could be read to its end, up to the same end, without reporting faults again."""
+        """Rereads each log that was read to its end, up to that end, without reporting faults again."""
         for name, first in self.firsts.items():
             if not target.table.is_full:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns that a table has determined, and reports those that fit no type but JSON."""
+        """Returns the columns that a table has determined, and reports those for which only JSON fits."""
         # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
@@ -200,7 +200,7 @@ class Logs:
         return columns if options.columns is None else {name: columns[name] for name in options.columns}
 
     def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
-        """Reads a log. With `first`, reads it again up to the same end."""
+        """Reads a log. With `first`, rereads it up to where `first` ended."""
         options = self._options
         record_count, position = 0, options.start
         self._started.add(name)
@@ -320,7 +320,7 @@ class Faults:
         self._counts = dict.fromkeys(_WORDS, 0)
         self._reported_max = dict.fromkeys(_WORDS, REPORTED_MAX)
         self._unknown_count = 0
-        # The offset of the first record left out, and whether the log contains records of another kind.
+        # The offset of the first record left out, and whether the log contains records of a kind not requested.
         self._first_left_out: int | None = None
         self._is_other_kind = False
 
@@ -342,7 +342,7 @@ class Faults:
             self._reported_max["record"] = 1
 
     def start(self, first: Record) -> None:
-        """Reports a log whose records are of another kind, because all of them may be skipped."""
+        """Reports a log if its records aren't of the requested kind, because all of them may be skipped."""
         if not self._payload.is_part or self._first_left_out == first.offset:
             return
         if advice := other_payload(first.data, self._payload, self._dialect):
@@ -359,7 +359,7 @@ class Faults:
         """Reports the total number of faults, unless each of them was reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
-            # If all records are of another kind, this has already been reported.
+            # If no record is of the requested kind, this has already been reported.
             if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 

@@ -34,7 +34,7 @@ BINARY_FORMATS = ("parquet", "arrow")
 def check_installed(form: str) -> None:
     """Checks that the package required for the format is installed, and imports it.
 
-    If memory is low, loading a library may kill the process, so it is loaded while no table is unfinished.
+    Loading a library may kill the process if memory is low, so call this before a table is started.
 
     Raises:
         ImportError: The package is not installed or cannot be imported.
@@ -44,7 +44,7 @@ def check_installed(form: str) -> None:
 
 
 class Target(contextlib.ExitStack):
-    """A table and its file, which is opened for the first output and gets its name once it is complete."""
+    """A table and its file. The first output opens the file, which gets its name once it is complete."""
 
     def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
         super().__init__()
@@ -84,8 +84,8 @@ class _ArrowSink:
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
     Another thread writes batches to a file while the next ones are made. The threads can run at the same time, because
-    pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C does not interrupt
-    another thread that waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
+    pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C would not interrupt
+    any other thread while it waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:
@@ -143,10 +143,10 @@ class _ArrowSink:
 
 
 _PENDING_MAX = 2
-"""At most this many batches wait to be written while as many others are made."""
+"""At most this many batches wait to be written. The same number is made at a time."""
 
 _ROWS_MIN = 1_000
-"""With fewer rows, it is unclear whether a column's values repeat."""
+"""With fewer rows than this, it is unclear whether a column's values repeat."""
 
 
 def _leaves(batch: Any) -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
 # For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to Okabe and Ito's, and
-# are among the 256 that all terminals support, whatever their background.
+# are among the 256 that all terminals support, whatever the background colour.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),

@@ -2,22 +2,22 @@
 //! copying them. The rest of the crate describes arrays with the safe [`Array`] and [`Field`].
 //! Arrays from other libraries are imported in `import.rs`.
 //!
-//! The interface has these requirements for a producer. They are met as follows:
+//! These are the interface's requirements for a producer, and how they are met:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers. Moving a [`Memory`] value doesn't move the buffer, and the bytes
 //!   never change.
 //! - *The content matches the schema*: an [`Array`] has the buffers and children of its [`Field`],
 //!   in order, each as long as the type requires. Each child of a structure is as long as the
-//!   structure, and a list has as many items as its last offset says. The code that creates an
+//!   structure, and a list has as many items as its last offset indicates. The code that creates an
 //!   array together with its field ensures this. Two files handle all the types: `columns.rs`, and
 //!   `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads and dropped without the interpreter. `release` sets its own field to
 //!   null.
-//! - *A consumer may move a structure out*, even a child. It then sets the original's `release` to
-//!   null. So each structure owns everything it refers to, in `private_data`, and dropping a
-//!   structure releases it only if `release` isn't null.
+//! - *A consumer may move a structure out*, even a child. The consumer then sets the original's
+//!   `release` to null. So each structure owns everything it refers to, in `private_data`, and
+//!   dropping a structure releases it only if `release` isn't null.
 //! - *Callbacks do not unwind*: every callback that calls other code in the crate catches panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
@@ -307,7 +307,8 @@ impl ArrowSchema {
         let mut kept = Kept::new(children, values, field.name.clone());
         ArrowSchema {
             format: field.data_type.0.as_ptr(),
-            // Moving the box doesn't change the address, because the text is static or on the heap.
+            // Moving the box doesn't change the text's address, because the text is static or on
+            // the heap.
             name: kept.memory.as_ptr(),
             metadata: ptr::null(),
             flags: if field.is_nullable { NULLABLE } else { 0 },
@@ -359,8 +360,8 @@ struct KeptStream {
 }
 
 impl KeptStream {
-    /// Writes the result of `call` to `out`, and returns 0. If `call` fails or panics, stores the
-    /// error for `get_last_error` and returns its number.
+    /// Writes the result of `call` to `out` and returns 0. If `call` fails or panics, the error is
+    /// stored for `get_last_error` and its number is returned.
     ///
     /// # Safety
     ///

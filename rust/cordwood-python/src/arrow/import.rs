@@ -1,6 +1,6 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! The interface has these requirements for a consumer. They are met as follows:
+//! These are the interface's requirements for a consumer, and how they are met:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
 //!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
@@ -10,10 +10,10 @@
 //!   owns the stream.
 //!
 //! Arrays are checked before they are used: the counts must be valid, each record must be within
-//! its buffer, and the offsets must not decrease. The rest can't be checked, but the interface
-//! requires the producer to ensure it: the pointers must be valid, a buffer must be as long as the
-//! array's `offset` and `length` require, the data buffer must be as long as the last offset says,
-//! and the bytes of a buffer must not change before the array is released.
+//! its buffer, and the offsets must not decrease. The other requirements can't be checked, but the
+//! interface makes the producer responsible for them: the pointers must be valid, a buffer must be
+//! as long as the array's `offset` and `length` require, the data buffer must reach the last
+//! offset, and the bytes of a buffer must not change before the array is released.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 

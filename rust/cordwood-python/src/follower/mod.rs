@@ -34,10 +34,10 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Follows a log that is being written. `cordwood.follow` creates a follower.
 ///
-/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one. It
-/// also waits at an incomplete record and at the zeros of a preallocated file. A `for` loop waits
-/// in the current thread; Ctrl-C works during the wait, and other threads keep running. An
-/// `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
+/// Iterating yields each record as `bytes` once it is complete, and then waits for the next one.
+/// Iteration also waits at an incomplete record and at the zeros of a preallocated file. A `for`
+/// loop blocks the current thread while it waits, but Ctrl-C works and other threads keep running.
+/// An `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
 /// thread. The iteration ends after `timeout` seconds without a record, and a new iteration
 /// continues from the same position. `next(follower)` performs one step of the iteration. A `with`
 /// or `async with` statement closes the follower; the end of a loop doesn't.
@@ -75,9 +75,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///         and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
 ///         incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_time: Apparent damage with no valid block after it may be a write still in progress.
-///         Before reporting it, the follower rereads the bytes at least three times, over at least
-///         this many seconds. With 0, it reports such damage at once. Default: 0.1.
+///     retry_time: Apparent damage that no valid block follows may be a write still in progress.
+///         Before reporting such damage, the follower rereads the bytes at least three times, over
+///         at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
@@ -203,7 +203,7 @@ impl Follower {
         Follower::iterator(slf, py, false)?.__aiter__(py)
     }
 
-    /// Returns an iterator over the records with their offsets. It also works with `async for`.
+    /// Returns an iterator over the records and their offsets. It also works with `async for`.
     ///
     /// The iterator shares the follower's position.
     ///
@@ -243,11 +243,11 @@ impl Follower {
         Ok(self.take(py, &|record| Py::new(py, record))?.ok())
     }
 
-    /// Returns the file offset after everything returned or skipped so far.
+    /// Returns the end of the data returned or skipped so far, as a file offset.
     ///
-    /// A new follower with this offset as its `start` continues from there and returns the same
-    /// records. However, if a record starts before this offset and its start was damaged, the new
-    /// follower doesn't report the rest of that record.
+    /// A new follower with this offset as its `start` returns the records that this follower would
+    /// return next. However, if a record starts before this offset and its start was damaged, the
+    /// new follower doesn't report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -264,14 +264,14 @@ impl Follower {
         self.with_state(py, |state| state.follower.offset())
     }
 
-    /// Returns the position after everything returned or skipped so far.
+    /// Returns the position at the end of the data returned or skipped so far.
     ///
     /// A position also identifies the log. A new follower with this position as its `start`
     /// continues as it would from the offset that `tell` returns, but raises `LogChangedError` if
     /// the path names another log by then. To store a position, convert it with `str`.
     ///
     /// Returns:
-    ///     A `Position`. Determining it reads at most two blocks of the file.
+    ///     A `Position`. To determine it, at most two blocks of the file are read.
     ///
     /// Raises:
     ///     ClosedError: The follower is closed.
@@ -310,7 +310,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions found so far that were not returned, ordered by offset.
+    /// The first 100,000 of the regions skipped so far, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -332,7 +332,7 @@ impl Follower {
         Ok(self.seen(py)?.skipped.len())
     }
 
-    /// How following ended, or `"unfinished"` until then.
+    /// How following ended. `"unfinished"` until it ends.
     ///
     /// The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
     /// `"clean"` after the trailer of a closed Pebble log. After a rotation with
@@ -349,13 +349,13 @@ impl Follower {
         dialect_name(py, self.seen(py)?.format.dialect)
     }
 
-    /// The log's number, or `None` if the log has no number or it isn't known yet.
+    /// The log's number, or `None` if the log has no number or the number isn't known yet.
     #[getter]
     fn log_number(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How records are compressed: `"zstd"`, or `None` if they aren't, or if it isn't known yet.
+    /// How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -442,8 +442,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Returns the next record, converted by `make`. If there is none yet, returns how long to
-    /// wait, or `None` at the end.
+    /// Returns the next record, converted by `make`. Returns how long to wait if there is no record
+    /// yet, and `None` at the end.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {
@@ -480,8 +480,8 @@ impl Follower {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Ok(None);
             }
-            // No lock is held during the sleep, so other threads can use the follower. The wait
-            // ends if one of them closes it.
+            // No lock is held during the sleep, so other threads can use the follower. Closing it
+            // ends the wait.
             let until = [wanted, deadline].into_iter().flatten().min();
             loop {
                 check_signals(py)?;

@@ -47,7 +47,7 @@ impl State {
 pub(crate) struct Open {
     pub(crate) follower: Follower,
     pub(crate) skipped: Skipped,
-    /// The result of the last poll, if it found no event.
+    /// The result of the last poll if it found no event, or else `None`.
     pub(crate) waiting: Option<NotYet>,
     pub(crate) end: Option<End>,
     /// The options for the next file at the path.
@@ -98,7 +98,8 @@ impl Open {
         // Releasing the interpreter for each record would cost more than reading the record.
         let polled = released((!was_found).then_some(py), || follower.peek());
         match polled {
-            // Records may keep arriving, and C code that consumes them doesn't check for signals.
+            // The caller checks for signals: records may keep arriving, and C code that consumes
+            // them doesn't check.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {

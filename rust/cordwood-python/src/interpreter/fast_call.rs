@@ -3,10 +3,9 @@
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
 //! through memory. For short records, this accounts for a considerable part of the time. The module
-//! therefore exports a final subclass of each of these PyO3 classes, created with
-//! `PyType_FromSpecWithBases`. The subclass adds one function, which handles calls that don't wait
-//! or raise, and passes all other calls on to the base class's function. It uses only the stable
-//! ABI.
+//! therefore exports a final subclass of each of these PyO3 classes. The subclass is created with
+//! `PyType_FromSpecWithBases` and uses only the stable ABI. It adds one function, which handles
+//! calls that don't wait or raise, and passes all other calls on to the base class's function.
 //!
 //! The subclass has the name, documentation, constructor and attributes of its base class. To
 //! create an object of the subclass, call the class as Python code would: `Py::new` would create an
@@ -33,7 +32,7 @@ use pyo3::{Borrowed, PyClass, PyTypeInfo, ffi};
 use crate::interpreter::interned;
 use crate::interpreter::python_code::PythonCode;
 
-/// A cache for a class's final subclass. Each class keeps its own in a static.
+/// A cache for a class's final subclass. Each class has a static with its own cache.
 pub(crate) type FastClass = PyOnceLock<Py<PyType>>;
 
 /// An iterator class with a fast `__next__`.
@@ -55,7 +54,7 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// exception. Otherwise, appends nothing.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
-    /// Appends a record: the class's regular `append` method.
+    /// Appends a record with the class's regular `append` method.
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
@@ -125,8 +124,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // The base class's function can free an object of any subclass, and also releases its
-        // reference to the object's class. Python's own function for subclasses would first call
+        // The base class's function can free an object of any subclass, and also releases the
+        // object's reference to its class. Python's own function for subclasses would first call
         // `__del__`, which only the garbage collector should do.
         inherited(ffi::Py_tp_dealloc),
         fast,
@@ -178,8 +177,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 
 /// # Safety
 ///
-/// Only Python calls this function. The thread is attached, and the object is of the final class,
-/// which Python checks first.
+/// Only Python calls this function, with the thread attached and after checking that the object is
+/// an instance of the final class.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
         // SAFETY: As the caller promises, the object lives as long as the call, and is an object of
@@ -257,9 +256,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
     }
 }
 
-/// Calls the base class's function, for keywords and invalid arguments. The arguments are passed in
-/// a tuple and a dictionary because the stable ABI doesn't support vectorcall before Python 3.12.
-/// Returns `None` with an exception set if the call could not be made.
+/// Calls the base class's function, which handles keywords and invalid arguments. The arguments are
+/// passed in a tuple and a dictionary because the stable ABI doesn't support vectorcall before
+/// Python 3.12. Returns `None` with an exception set if the call could not be made.
 ///
 /// # Safety
 ///
@@ -273,9 +272,9 @@ unsafe fn base_append<'py, T: FastAppend>(
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY:
     // - As the caller promises, the thread is attached, and the objects outlive the call.
-    // - Each function returns a new reference, or null or -1 with an exception set, and this is
-    //   checked. `PyTuple_GetItem` instead returns a borrowed reference, which is not null because
-    //   each index is within the tuple.
+    // - Each function returns a new reference, or null or -1 with an exception set; the results are
+    //   checked. `PyTuple_GetItem`, however, returns a borrowed reference, which is not null
+    //   because each index is within the tuple.
     // - The tuple has room at each index, and there is no other reference to it. The references
     //   that it takes ownership of are new.
     unsafe {

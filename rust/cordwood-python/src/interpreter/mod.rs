@@ -15,8 +15,8 @@ macro_rules! imported {
     }};
 }
 
-/// Returns a name as an interned `str`, created only once. PyO3's own macro would panic if memory
-/// ran out.
+/// Returns a name as an interned `str`, which is created only once. PyO3's own macro would panic if
+/// memory ran out.
 macro_rules! interned {
     ($py:expr, $name:literal) => {{
         static NAME: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::types::PyString>> = pyo3::sync::PyOnceLock::new();

@@ -8,9 +8,9 @@
 //! by a guard that blocks the thread until the process has ended. Python 3.14 blocks such threads
 //! too, and so does PyO3 when Rust code asks for the interpreter.
 //!
-//! Call Python code through [`PythonCode`] and import it with [`module`]; Clippy rejects PyO3's own
-//! methods for this (`clippy.toml`). To keep a user's object for longer than one call, use a
-//! [`Held`].
+//! Call Python code through [`PythonCode`] and import it with [`module`]. `clippy.toml` makes
+//! Clippy reject PyO3's own methods for this. To keep a user's object for longer than one call, use
+//! a [`Held`].
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -197,7 +197,7 @@ impl Drop for Held {
     }
 }
 
-/// Runs `call`, which must only call a function that may unwind.
+/// Runs `call`, which must do nothing but call a function that may unwind.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     let guard = Guard;
     let result = call();

@@ -38,8 +38,8 @@ impl ObjectOutput {
 }
 
 /// The object gets a view of the writer's memory, because copying the data would cost more than all
-/// the other steps. If the object keeps the view, it now owns that memory, and the writer allocates
-/// new memory.
+/// the other steps. If the object keeps the view, it takes over that memory, and the writer
+/// allocates new memory.
 impl Sink for ObjectOutput {
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let bytes = Arc::new(std::mem::take(buffer));

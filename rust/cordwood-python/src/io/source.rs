@@ -31,8 +31,8 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
-    /// Checks whether the input can seek. Even an input that can seek may not have a second input,
-    /// because other users of the same object would move its position.
+    /// Checks whether the input can seek. An input that can seek doesn't always have a second
+    /// input, because other users of the same object would move its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -204,7 +204,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
     Err(refused)
 }
 
-/// Returns the source or list of sources, with the file system's arguments added to each URL.
+/// Returns the source or list of sources after adding the file system's arguments to each URL.
 pub(crate) fn with_options<'py>(
     source: &Bound<'py, PyAny>,
     storage_options: Option<&Bound<'py, PyAny>>,
@@ -519,8 +519,8 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // If the sum saturates, the object can't have this position, and it raises the error
-            // itself.
+            // If the sum saturates, the object can't have this position, and its `seek` raises the
+            // error.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;
             self.object.bind(py).run_method(seek, new_tuple(py, [position])?)?;

@@ -20,8 +20,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The size of the largest record batch to keep, in bytes. A batch can exceed this size if it
-    /// contains a huge record.
+    /// The maximum size of a record batch whose memory is reused, in bytes. A batch that exceeds
+    /// it, for example because it contains a huge record, is freed.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// The maximum amount of memory that the process keeps between pools, in bytes. Each batch read

@@ -271,9 +271,9 @@ impl Exporter {
         // SAFETY:
         // - As the caller promises, `view` may be filled, and it holds a reference to this object.
         // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
-        // - They stay there, unchanged, while this object is alive, because it shares them. No code
-        //   takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't change
-        //   until it is dropped.
+        // - The bytes stay there, unchanged, while this object is alive, because it shares them. No
+        //   code takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't
+        //   change until it is dropped.
         // - The view is read-only: Python refuses a request for a writable view, so the pointer is
         //   never written through.
         let filled = unsafe {

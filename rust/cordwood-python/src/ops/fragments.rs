@@ -29,8 +29,8 @@ const BATCH_MAX: usize = 512;
 /// has that region's reason. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, but only a source that can be read twice: the path of a file, a URL
-///         or another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: As for `Reader`, but it must be readable twice: the path of a file, a URL or another
+///         source that is read in ranges, a buffer, or an object with `read` and `seek`.
 ///     dialect: As for `Reader`. Default: `None`.
 ///     log_number: As for `Reader`. Default: `None`.
 ///     compression: As for `Reader`. Default: `None`.
@@ -93,9 +93,9 @@ impl Fragments {
 
     /// Returns the findings so far.
     ///
-    /// This is a tuple of the dialect, the log number, the compression, the number of the other log
-    /// if the whole file belongs to another log, and the number of records that start after damage
-    /// in the same block.
+    /// This is a tuple: the dialect; the log number; the compression; the other log's number if the
+    /// whole file belongs to another log; and the number of records that start after damage in the
+    /// same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -157,9 +157,9 @@ impl Fragments {
 /// severity, and the number of fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
-/// The result of `found`: the dialect, the log number, the compression, the number of the other log
-/// if the whole file belongs to another log, and the number of records that start after damage in
-/// the same block.
+/// The result of `found`: the dialect; the log number; the compression; the other log's number if
+/// the whole file belongs to another log; and the number of records that start after damage in the
+/// same block.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
 /// Finds fragments in batches.

@@ -35,8 +35,8 @@ use crate::values::{Report, Stat};
 /// record may be written a moment later.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, for all logs in
-///         it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
+///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, to read all logs
+///         in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
 ///         directories, patterns and splits.
 ///     threads: How many threads to read with, 1 to 256. The report is the same for any number of
 ///         threads. Only one thread is used for an object with `read`, a log with log numbers, or a
@@ -102,9 +102,9 @@ pub(crate) fn verify(
     })
 }
 
-/// Calls `work` with readers of `source` and the parts they read. There is one reader for each of
-/// `threads` threads, or a single one if more would not be faster. Returns the result of `work`,
-/// and the source's path if it has one.
+/// Calls `work` with readers of `source`, and with the parts they read. There is one reader for
+/// each of `threads` threads, or a single one if more would not be faster. Returns the result of
+/// `work`, and the source's path if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,

@@ -17,7 +17,7 @@ use crate::values::error::{call_python, check_signals_anywhere};
 
 /// A source that checks for Ctrl-C before each read and reports progress after it. It has to check
 /// because the interpreter is released during the work. Only Python's main thread can detect
-/// Ctrl-C. The other threads stop once it has done so.
+/// Ctrl-C, and the other threads stop once it does.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -58,8 +58,8 @@ impl Watch {
         }
     }
 
-    /// Runs `work`, which reads [`Watched`] sources, with the interpreter released. If `work` uses
-    /// several threads, this thread only waits and checks for Ctrl-C.
+    /// Releases the interpreter while running `work`, which reads [`Watched`] sources. If `work`
+    /// uses several threads, this thread only waits and checks for Ctrl-C.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,

@@ -68,7 +68,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row that only becomes complete after the last record.
+    /// Returns the row that becomes complete only after the last record.
     ///
     /// Returns:
     ///     The values by name, or `None` if there is no such row.
@@ -157,7 +157,7 @@ impl RecordDecoder {
         decoded.map_err(|fault| payload_error(record.py(), fault))
     }
 
-    /// Calls `take`, and returns the row it passes to the sink.
+    /// Calls `take`, and returns the row passed to the sink.
     fn taken<'py>(
         &self,
         py: Python<'py>,
@@ -189,7 +189,7 @@ pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts that follow from a log's dialect. Only the RocksDB and Pebble dialects show
+/// Returns the facts that follow from a log's dialect. Only the RocksDB and Pebble dialects reveal
 /// the engine.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();

@@ -62,7 +62,7 @@ impl Records {
         Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
-    /// Returns a record. If `has_salvaged` is true, the record also says whether it is salvaged.
+    /// Returns a record. Whether it is salvaged is included only if `has_salvaged` is true.
     pub(super) fn get(&self, index: usize, has_salvaged: bool) -> Option<table::Record<'_>> {
         let (offset, end_offset, is_salvaged, data) = match self {
             Records::Batch(batch) => {
@@ -89,15 +89,15 @@ impl Records {
 /// Turns the records of logs into a table.
 ///
 /// The columns are either known or learned. A table that learns its columns is opened once the
-/// first records have revealed some of them, and from then on also writes its rows. If a later row
-/// needs another column, the table stops writing: from that row onward, it only learns. You must
-/// then create another table with all the columns.
+/// first records have revealed some of them, and also writes its rows from then on. If a later row
+/// needs a new column, the table stops writing: from that row onward, it only learns. You must then
+/// create another table with all the columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
 ///     form: `"arrow"`, `"ndjson"` or `"csv"`.
-///     columns: Pairs of a name and a type from `cordwood._tables.schema`, if the columns are
-///         known.
+///     columns: The columns, if they are known: pairs of a name and a type from
+///         `cordwood._tables.schema`.
 ///     always: The columns that the table has even if no row has a value in them.
 ///     wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
 ///         `b` of the column `a`.
@@ -108,7 +108,7 @@ impl Records {
 ///         `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
 ///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
 ///         interpret as a formula.
-///     has_salvaged: Whether rows with a record offset also say if the record is salvaged.
+///     has_salvaged: Whether rows with a record offset also show whether the record is salvaged.
 ///     learned_max: For learned columns: the maximum number of columns, including fields inside
 ///         columns; the maximum number of fields in a column; and the maximum nesting depth of lists
 ///         and structures in a column.
@@ -117,7 +117,7 @@ impl Records {
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
-    /// Whether rows with a record offset also say if the record is salvaged.
+    /// Whether rows with a record offset also show whether the record is salvaged.
     has_salvaged: bool,
     parts: Exclusive<Parts>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct Table {
 struct Parts {
     table: table::Table,
     decoder: Decoder,
-    /// The Arrow types of the columns, once a batch exists.
+    /// The Arrow types of the columns. Empty until a batch exists.
     fields: Vec<Field>,
 }
 
@@ -239,7 +239,7 @@ impl Table {
     ///     source: A `RecordBatch`, or a list of `Record`.
     ///     start: The index of the first record to take.
     ///     only: The indices of the records to take, in ascending order, or `None` for all records.
-    ///         If given, `start` is a position in this list.
+    ///         With a list, `start` is a position in it.
     ///
     /// Returns:
     ///     A tuple of four items: the index of the record to continue with; the output; the list of
@@ -271,11 +271,11 @@ impl Table {
         self.taken(py, step, |at| index_of(at).unwrap_or(at))
     }
 
-    /// Takes the rows that only become complete at the end of a log.
+    /// Takes the rows that become complete only at the end of a log.
     ///
     /// Args:
     ///     is_last: Whether this log was the last one. If so, this method takes the rows that the
-    ///         table holds back until then.
+    ///         table has held back.
     ///
     /// Returns:
     ///     A tuple of four items. The first says whether all these rows have been taken; if not,
@@ -314,7 +314,7 @@ impl Table {
     /// The first item maps each column with values of different types to those types. The second
     /// lists the columns that are too wide.
     ///
-    /// `a.b` is a field in `a`, and `a[]` stands for the items in `a`.
+    /// `a.b` is a field in `a`, and `a[]` means the items in `a`.
     #[getter]
     fn conflicts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Vec<String>)> {
         let (found, parts) = (PyDict::new(py), self.parts.lock(py)?);
@@ -372,8 +372,8 @@ impl Table {
 }
 
 impl Table {
-    /// Calls `step` on the table, which also returns the offset of the record where the table
-    /// stopped. `index_of` converts the record index of each fault.
+    /// Calls `step` on the table. `step` also returns the offset of the record where the table
+    /// stopped, and `index_of` converts the record index of each fault.
     fn taken<'py, T: Send>(
         &self,
         py: Python<'py>,

@@ -86,7 +86,7 @@ pub(crate) fn build_write_batch<'py>(
 pub(crate) struct WriteBatchOperations {
     record: Py<PyBytes>,
     engine: Engine,
-    /// The position of the next operation, or `None` after the last one or an error.
+    /// The position of the next operation, or `None` after the last operation or an error.
     next: Exclusive<Option<payload::Position>>,
 }
 

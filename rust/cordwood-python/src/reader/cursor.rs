@@ -23,8 +23,8 @@ use crate::values::record::Record;
 /// The maximum number of regions to skip before checking for Ctrl-C.
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
-/// The position in a log, and the findings up to there. A step consumes a record or a batch only by
-/// returning it. If a step fails because of Ctrl-C or because there isn't enough memory for an
+/// The position in a log, and the findings up to there. A record or a batch is consumed only when a
+/// step returns it. If a step fails because of Ctrl-C or because there isn't enough memory for an
 /// object, the next step returns the same record or batch.
 ///
 /// Some steps take an optional `py`, which is `None` if the calling thread might not hold the
@@ -32,7 +32,7 @@ const REGION_COUNT_MAX: u32 = 1 << 12;
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
-    /// The file offset after everything taken from the core's reader or from the threads.
+    /// The end of the data taken from the core's reader or from the threads, as a file offset.
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
@@ -43,7 +43,8 @@ pub(crate) struct Cursor {
     /// Whether threads have read up to `position`, so that the core's reader has to seek there
     /// before it takes over.
     is_elsewhere: bool,
-    /// The source to read in several threads, if it is a file or memory whose length is known.
+    /// The source to read in several threads. `None` unless it is a file or memory whose length is
+    /// known.
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
@@ -75,7 +76,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the file offset after everything returned so far.
+    /// Returns the end of the data returned so far, as a file offset.
     pub(crate) fn position(&self) -> u64 {
         if self.gathered.is_empty() {
             return self.position;
@@ -85,7 +86,7 @@ impl Cursor {
         end.unwrap_or(self.gathered.record_offsets()[0])
     }
 
-    /// Returns the outcome: how reading ended, or that it hasn't yet.
+    /// Returns the outcome: how reading ended, or that it hasn't ended yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
         // The end may have been found after records that could not be returned.
@@ -115,7 +116,8 @@ impl Cursor {
 
     /// Takes the next record if it has already been found. `make` converts the record to an object,
     /// and must not run Python code. Returns `None` if no record has been found. If the conversion
-    /// fails, returns `None` with an exception set, and the record is still the next one to take.
+    /// fails, the result is also `None`, an exception is set, and the record is still the next one
+    /// to take.
     // Inlined into the functions that are called once per record, where the cost of a call would
     // matter.
     #[inline(always)]

@@ -8,8 +8,8 @@ use super::read_ahead::Batches;
 use super::record_batch::RecordBatch;
 use crate::interpreter::fast_call::{FastClass, FastNext};
 
-/// The result of `iter(reader)`, which yields the records as `bytes`, or of `Reader.records`, which
-/// yields them with their offsets.
+/// The iterator over a reader's records. It yields `bytes` for `iter(reader)`, and the records with
+/// their offsets for `Reader.records`.
 // Instead of this class, the module instantiates its final subclass, which has a fast path. See
 // `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]

@@ -62,10 +62,10 @@ use crate::values::{Outcome, len_by_reason};
 ///         the object's current position. If an `mmap`'s file is truncated while the log is being
 ///         read, the operating system kills the process (`SIGBUS`), as it does any program that
 ///         reads beyond the end of a mapped file. If a file might be truncated, pass its path
-///         instead. The following sources are read in ranges of up to 16 MiB, with four ranges read
-///         ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a `UPath`,
-///         through fsspec; an obstore store and a path in it, as a tuple; or an object with
-///         `size()` and `read_range(start, end)`.
+///         instead. The following sources are read in ranges of up to 16 MiB, and four ranges are
+///         read ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a
+///         `UPath`, all read through fsspec; a tuple of an obstore store and a path in it; or an
+///         object with `size()` and `read_range(start, end)`.
 ///     dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
 ///         Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
 ///         log with everything it can contain; `"pebble"`: a Pebble log with everything it can
@@ -75,12 +75,12 @@ use crate::values::{Outcome, len_by_reason};
 ///         from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
 ///         read if the dialect was detected, but treated as damage if you name the dialect. See
 ///         `cordwood.types.DetectedDialect`.
-///     log_number: The log's number, in `"rocksdb"`, `"pebble"` and `"recyclable"`: the low 32 bits
+///     log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
 ///         of the number in the file's name. Fragments with another number are left over from an
 ///         older log. If the entire file is left over, the logger `cordwood` gets a warning.
 ///         Default: `None`: the number in the file's name, or if there is none, the number of the
 ///         first valid fragment.
-///     compression: How each record is compressed, in `"rocksdb"`. The only supported value is
+///     compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
 ///         `"zstd"`. Default: `None`: the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
 ///         resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
@@ -89,7 +89,7 @@ use crate::values::{Outcome, len_by_reason};
 ///         treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
 ///         records after the damage in the same block. `records()` marks them. Default: `"raise"`.
 ///     start: Return only the records that start at or after this file offset, in bytes. For a path
-///         or URL, you can pass a `Position` in the same log instead. Default: 0.
+///         or URL, this can also be a `Position` in the same log. Default: 0.
 ///     end: Return only the records that start before this file offset, in bytes. The last record
 ///         can extend past this offset. A record belongs to the range where its first fragment
 ///         starts, so adjacent ranges return each record exactly once. Default: `None`, the end of
@@ -125,8 +125,8 @@ use crate::values::{Outcome, len_by_reason};
 /// * `DialectError`: the source is not a log. Only the first step raises this.
 /// * `OSError`: the source cannot be read.
 /// * `ClosedError`: the reader is closed.
-/// * `ValueError`: a log number or compression was given, but the detected dialect does not have
-///   one.
+/// * `ValueError`: a log number or compression was given, but the detected dialect does not support
+///   it.
 /// * `RuntimeError`: the source's own `read` uses the reader, or raises `StopIteration`.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -141,7 +141,7 @@ use crate::values::{Outcome, len_by_reason};
 pub(crate) struct Reader {
     /// `None` after `close`.
     cursor: Exclusive<Option<Cursor>>,
-    /// The regions that the cursor has skipped, and the outcome after `close`.
+    /// The regions that the cursor has skipped and, after `close`, the outcome.
     skipped: Skipped,
     path: Option<PathBuf>,
 }
@@ -189,7 +189,7 @@ impl Reader {
         self.next(py, |record| Ok(record.data))
     }
 
-    /// Returns an iterator over the records with their offsets, sharing the reader's position.
+    /// Returns an iterator over the records and their offsets. It shares the reader's position.
     ///
     /// Returns:
     ///     An iterator of `Record`.
@@ -247,7 +247,7 @@ impl Reader {
         })
     }
 
-    /// Returns the file offset after everything returned or skipped so far.
+    /// Returns the end of the data returned or skipped so far, as a file offset.
     ///
     /// To continue from this offset later, pass it to `seek`. A torn tail is not skipped: once the
     /// incomplete record has been completed, you can read it from this offset.
@@ -295,7 +295,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions found so far that were not returned, ordered by offset.
+    /// The first 100,000 of the regions skipped so far, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -320,7 +320,7 @@ impl Reader {
         Ok(self.skipped_regions(py)?.len())
     }
 
-    /// How reading ended, or `"unfinished"` until then.
+    /// How reading ended. `"unfinished"` until it ends.
     #[getter]
     fn outcome(&self, py: Python<'_>) -> PyResult<Outcome> {
         Ok(match &*self.cursor.lock(py)? {
@@ -344,8 +344,8 @@ impl Reader {
 
     /// Whether the dialect was named or can be detected.
     ///
-    /// If neither is true, the log is read as `"leveldb"`. Reads the source if the dialect must be
-    /// detected.
+    /// If the dialect is unknown, the log is read as `"leveldb"`. Reads the source if the dialect
+    /// must be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -382,7 +382,7 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// The number of the other log if everything read so far belongs to one. Otherwise `None`.
+    /// If everything read so far belongs to another log, the number of that log. Otherwise `None`.
     ///
     /// This is never the number in the file's name or in `log_number`. If it isn't `None`, either
     /// the file was recycled and no record has been written to the new log yet, or the file was
@@ -467,7 +467,7 @@ impl Reader {
         self.detached(py, |cursor| cursor.reader.format())
     }
 
-    /// Calls `use_it`, which may read the source, with the interpreter released.
+    /// Releases the interpreter while calling `use_it`, which may read the source.
     fn detached<T: Send>(
         &self,
         py: Python<'_>,

@@ -22,16 +22,16 @@ use crate::io::source::{Input, SourceReader, source_at};
 use crate::memory::batch_pool::Pool;
 use crate::values::error::{check_signals, check_signals_in_main_thread};
 
-/// The minimum and maximum length of a part in bytes, unless a batch is longer. Longer parts are
-/// faster to read but need more memory, because all the batches from several parts are in memory at
-/// once.
+/// The minimum and maximum length of a part in bytes. Longer batches raise these limits. Longer
+/// parts are faster to read but need more memory, because all the batches from several parts are in
+/// memory at once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
 /// A batch needs enough memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
 /// Returns how many record batches of `target_len` bytes can be in use at the same time. One thread
-/// fills a batch while the previous one is in use. Several threads need the batches for all parts
+/// fills a batch while the previous batch is in use. Several threads need the batches for all parts
 /// that are being read or are waiting, plus those for two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
@@ -180,7 +180,7 @@ impl ReadAhead {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
 
-    /// Returns the offset where the core's reader takes over, or `None` if it is `position`.
+    /// Returns the offset where the core's reader takes over, or `None` if this is `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);

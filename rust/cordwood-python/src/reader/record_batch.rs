@@ -44,7 +44,7 @@ impl RecordBatch {
         RecordBatch { batch }
     }
 
-    /// Returns the batch, for code that doesn't need the interpreter.
+    /// Returns a shared reference to the batch, usable without the interpreter.
     pub(crate) fn shared(&self) -> Arc<PooledBatch> {
         Arc::clone(&self.batch)
     }
@@ -98,15 +98,15 @@ impl RecordBatch {
 
     /// Returns the batch as an Arrow table, without copying it.
     ///
-    /// The table is passed in two capsules of the Arrow C data interface, with the columns `offset`
-    /// and `record`.
+    /// The table has the columns `offset` and `record`, and is passed in two capsules of the Arrow
+    /// C data interface.
     ///
     /// Args:
     ///     requested_schema: Ignored, as the interface allows: the consumer casts the columns
     ///         instead. Default: `None`.
     ///
     /// Returns:
-    ///     The capsules of the schema and the table.
+    ///     One capsule with the schema and one with the table.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -194,7 +194,7 @@ impl FastNext for RecordBatchIterator {
 }
 
 impl RecordBatchIterator {
-    /// Returns the next record, or `None` after the last one. If there is not enough memory,
+    /// Returns the next record, or `None` after the last one. If there is not enough memory, this
     /// returns `None` with an exception set, and the next call returns the same record.
     #[inline]
     fn next<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {

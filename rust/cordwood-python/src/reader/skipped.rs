@@ -17,11 +17,12 @@ pub(crate) struct Skipped(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     findings: Findings,
-    /// The listed regions as a tuple, which is built on request and kept until the findings change.
+    /// The listed regions as a tuple, which is built on request and cached until the findings
+    /// change.
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,
-    /// The outcome, once reading has ended. Until then, only the cursor knows it.
+    /// The outcome once reading has ended. Until then, only the cursor has it.
     outcome: Outcome,
 }
 
@@ -68,7 +69,7 @@ impl Skipped {
         Ok(tuple)
     }
 
-    /// Checks whether none of the regions is damage.
+    /// Returns true if no region is damage.
     pub(crate) fn is_ok(&self) -> bool {
         !self.lock().findings.has(Severity::Corruption)
     }

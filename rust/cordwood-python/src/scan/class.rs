@@ -20,7 +20,7 @@ use crate::values::error::{note_main_thread, to_python};
 use crate::values::options::{compression_of, dialect_name, dialect_of, named, threads_of};
 use crate::values::position::{Start, read_options};
 
-/// Records from logs as a table, for any library that reads Arrow. Created by `cordwood.scan`.
+/// A table of records from logs, for any library that reads Arrow. Created by `cordwood.scan`.
 ///
 /// pyarrow, polars, DuckDB, pandas, DataFusion and others accept a scan directly, through its
 /// `__arrow_c_stream__`. You can read a scan any number of times, because each read opens the
@@ -117,13 +117,13 @@ impl Scan {
     }
 }
 
-/// Returns the records in one or more logs as a table, for any library that reads Arrow.
+/// Returns the records in one or more logs as a table for any library that reads Arrow.
 ///
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
 /// one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-/// the table, the only files opened are those in the directories that you pass, to determine which
-/// ones are logs.
+/// the table, cordwood opens only the files in directories that you pass, to determine which of
+/// them are logs.
 ///
 /// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
 /// a stream doesn't return any more batches.
@@ -148,11 +148,11 @@ impl Scan {
 ///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
 ///         sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
 ///         two threads. If the columns can differ from log to log, all sources are first read once
-///         to determine the columns. A record with any other content raises an error. During this
-///         first read, the error is a `PayloadError`. Under a policy other than `"raise"`, the
-///         record is left out and listed in `DecodedScan.left_out`. Logs in directories are left
-///         out if their first record is of another kind, as in `convert`. Default: `None`: the
-///         records are bytes.
+///         to determine the columns. A record whose content is not of this kind raises an error,
+///         which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
+///         such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
+///         left out if their first record is not of this kind, as in `convert`. Default: `None`:
+///         the records are bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
 ///         to determine the columns. Columns that are not in the schema are left out. Default:
 ///         `None`.

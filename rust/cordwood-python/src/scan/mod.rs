@@ -1,4 +1,4 @@
-//! Logs as a table, for any library that reads Arrow.
+//! Presents logs as a table for any library that reads Arrow.
 
 mod class;
 mod source;

@@ -40,7 +40,7 @@ enum Kind {
     Object(Option<Py<PyAny>>),
 }
 
-/// A source, or an object that may be one, paired with its `Split` or `None`.
+/// A source, or an object that may be a source, paired with its `Split` or `None`.
 type WithSplit<'py, S> = (S, Bound<'py, PyAny>);
 
 impl Source {
@@ -81,7 +81,7 @@ impl Source {
         source(object, None, Kind::Object(start.map(Bound::unbind)))
     }
 
-    /// Returns the sources, each with its `Split` if it has one, and whether `sources` stands for
+    /// Returns the sources, each with its `Split` if it has one, and whether `sources` names
     /// several sources. `decode` and `reading` are the scan's options, and determine which logs in
     /// directories are left out.
     pub(super) fn all_of<'py>(

@@ -92,8 +92,8 @@ impl arrow::Batches for Stream {
             match batch {
                 Ok(mut batch) => {
                     self.log = Some((cursor, opening));
-                    // A table keeps the batches of all logs, many of which are short, so unused
-                    // memory is released.
+                    // A table keeps the batches of all logs. Many logs are short, so unused memory
+                    // is released.
                     if let Some(batch) = Arc::get_mut(&mut batch) {
                         batch.shrink();
                     }

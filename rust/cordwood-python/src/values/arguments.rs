@@ -36,7 +36,7 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
-/// Refuses a URL. `why` ends the error message and says how to correct the call.
+/// Refuses a URL. `why` is the end of the error message and explains how to correct the call.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -82,7 +82,7 @@ pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
-/// Converts an index into `len` items to one that counts from 0. A negative index counts from the
+/// Normalises an index into `len` items so that it counts from 0. A negative index counts from the
 /// end. Returns `None` if the index is out of range.
 pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
     match index.extract::<i64>() {
@@ -139,8 +139,8 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 /// Returns `memoryview(object)`, or the exception raised while creating the view. Exceptions that
-/// aren't about the object are raised instead: a `MemoryError`, or any that isn't an `Exception`,
-/// such as `KeyboardInterrupt`.
+/// aren't about the object are raised, not returned: a `MemoryError`, or any that isn't an
+/// `Exception`, such as `KeyboardInterrupt`.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {
@@ -151,8 +151,8 @@ pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<
     }
 }
 
-/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. For an
-/// object without a buffer, the call raises a `TypeError` instead.
+/// Checks whether `memoryview(object)` failed because of an error in the object's buffer. If the
+/// object has no buffer, the exception is a `TypeError`.
 pub(crate) fn is_of_buffer(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyTypeError>(py)
 }

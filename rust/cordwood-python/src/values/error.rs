@@ -129,7 +129,7 @@ fn of_log(attributes: &Bound<'_, PyDict>, kind: &ErrorKind, offset: Option<u64>)
 }
 
 /// Adds a hint to an exception that is not a `CordwoodError`. A `CordwoodError` gets its hint when
-/// it is created. If adding the hint fails, returns the exception from that failure instead.
+/// it is created. If adding the hint fails, the exception from that failure is returned instead.
 pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
     let add = || {
         let hint = HINT.member(py, hint.as_str())?;
@@ -139,8 +139,8 @@ pub(crate) fn with_hint(py: Python<'_>, exception: PyErr, hint: Hint) -> PyErr {
 }
 
 /// Returns an exception whose class is written in Python. `set` returns the class's name and sets
-/// the exception's attributes. If creating the exception fails, returns the exception from that
-/// failure instead.
+/// the exception's attributes. If creating the exception fails, the exception from that failure is
+/// returned instead.
 fn raised<'py>(
     py: Python<'py>,
     message: String,
@@ -167,8 +167,8 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     raised(py, format!("the {what} is closed"), path, None, |_| Ok("ClosedError"))
 }
 
-/// Returns the exception for a followed log. If `is_rotated` is true, the log's path now names
-/// another file. Otherwise, the log has been truncated.
+/// Returns the exception for a followed log that has been rotated or truncated. If `is_rotated` is
+/// true, the log's path now names another file. Otherwise, the log has been truncated.
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -220,9 +220,9 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     error
 }
 
-/// Calls Python to read or write, in a thread that might not hold the interpreter. Every exception
-/// becomes an error of kind `Other`, even an `InterruptedError`. With the kind `Interrupted`, the
-/// read or write would be repeated, and the exception would be lost.
+/// Calls Python to read or write. The calling thread might not hold the interpreter. Every
+/// exception becomes an error of kind `Other`, even an `InterruptedError`. If the kind were
+/// `Interrupted`, the read or write would be repeated, and the exception would be lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
@@ -242,7 +242,7 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
 
 /// Like [`check_signals`], but for a thread that may or may not hold the interpreter, such as an
 /// Arrow consumer reading a stream. The thread that holds the interpreter may be waiting for this
-/// one. Only the main thread checks, because signals don't reach any other thread, and it checks
+/// one. Only the main thread checks, because signals don't reach any other thread. It does so
 /// rarely, because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     if NEXT_CHECK.get().is_none_or(|next| Instant::now() < next) {
@@ -271,7 +271,7 @@ pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Returns an `OSError` of the matching subclass, with the path as its file name. If a Python
-/// object raised an exception during the read or write, returns that exception instead.
+/// object raised an exception during the read or write, that exception is returned instead.
 pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) -> PyErr {
     if let Some(errno) = error.raw_os_error() {
         return numbered(errno, strerror(py, errno), path);

@@ -23,8 +23,8 @@ use self::enums::{FRAGMENT_KIND, FRAGMENT_PART, OUTCOME_KIND, REASON, WAIT_REASO
 use self::options::{compression_name, dialect_name};
 use crate::memory::buffer::{new_int, new_text, try_bytes};
 
-/// Makes a type convertible to a named tuple, whose class is given by module and name. The fields
-/// must be listed in order.
+/// Makes a type convertible to a named tuple. Specify the module and name of the tuple's class, and
+/// list the fields in order.
 macro_rules! named_tuple {
     (
         $module:literal, $name:literal,
@@ -128,8 +128,8 @@ named_tuple!("cordwood.types", "SkippedRegion", |found: SkippedRegion, py| {
 ///
 /// Args:
 ///     reason: The reason.
-///     region: The region. Its attributes contain the details of why it was skipped. Any that don't
-///         belong to this reason are ignored.
+///     region: The region. Its attributes contain the details of why it was skipped. Attributes
+///         that don't belong to `reason` are ignored.
 ///
 /// Returns:
 ///     The text.

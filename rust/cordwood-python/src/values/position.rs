@@ -8,15 +8,15 @@ use crate::values::arguments::required_path;
 use crate::values::error::to_python;
 use crate::values::options::{compression_of, dialect_of};
 
-/// An offset in a log, with marks that identify the log. Returned by `Follower.position`.
+/// An offset in a log, together with marks that identify the log. Returned by `Follower.position`.
 ///
-/// An offset is valid in only one log, so a position also keeps checksums of some bytes before the
-/// offset: in the log's first block and in the block before the offset. In a segmented log, it also
-/// keeps a checksum of the end of the previous segment. When reading or following starts at a
-/// position, these checksums are compared with the log. If any of them differ, the log is a
-/// different one, and `LogChangedError` is raised. A log that has since grown, been copied or
-/// renamed, or lost its oldest segments is still the same log. A block that contains damage is not
-/// compared. A position at offset 0 matches any log.
+/// An offset is valid in only one log, so a position also contains checksums of some bytes before
+/// the offset: in the log's first block and in the block before the offset. In a segmented log, it
+/// also contains a checksum of the end of the previous segment. When reading or following starts at
+/// a position, these checksums are compared with the log. If any of them differ, the position
+/// belongs to a different log, and `LogChangedError` is raised. A log that has since grown, been
+/// copied or renamed, or lost its oldest segments is still the same log. A block that contains
+/// damage is not compared. A position at offset 0 matches any log.
 ///
 /// `str(position)` returns a short string without line breaks, and `Position(text)` restores the
 /// position from it. Positions can be pickled and compared.
@@ -64,7 +64,7 @@ impl Position {
     }
 }
 
-/// Returns a position's marks, for a log read by Python code.
+/// Returns the marks of a position in a log that Python code reads.
 ///
 /// Args:
 ///     position: The position.

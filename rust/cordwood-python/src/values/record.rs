@@ -41,8 +41,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Converts the record to an item of an iterator: the record itself, or only its bytes. This
-    /// doesn't run Python code, because the garbage collector doesn't track a `Record`.
+    /// Converts the record to the item that an iterator yields: the record itself, or only its
+    /// bytes. This doesn't run Python code, because the garbage collector doesn't track a `Record`.
     #[inline]
     pub(crate) fn item(self, py: Python<'_>, has_offsets: bool) -> PyResult<Py<PyAny>> {
         match has_offsets {

@@ -15,7 +15,7 @@ pub(crate) enum Checksum {
 }
 
 impl Checksum {
-    /// The number of checksums.
+    /// The number of checksum algorithms.
     pub(crate) const COUNT: usize = 2;
 
     /// Returns the CRC of `data`, without the mask.
@@ -104,6 +104,6 @@ impl Checksum {
 
 #[cfg(test)]
 thread_local! {
-    /// The number of bytes this thread has checksummed, used to test the cost of a search.
+    /// The number of bytes this thread has checksummed. Tests use it to check the cost of a search.
     pub(crate) static CHECKSUMMED_LEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

@@ -27,14 +27,14 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
     !run(Update(!crc, data))
 }
 
-/// Returns the state of a checksum (before the final inversion) after the byte `byte`.
+/// Returns the state of a checksum after the byte `byte`, before the final inversion.
 pub(crate) const fn state_after(byte: u8) -> u32 {
     // The initial state is all ones.
     multiply(CASTAGNOLI, !0 ^ byte as u32, x_to_bytes(CASTAGNOLI, 1))
 }
 
-/// Returns the CRC-32C of two concatenated pieces with the CRCs `first` and `second`. `second_len`
-/// is the length of the second piece in bytes.
+/// Returns the CRC-32C of two concatenated pieces, given their CRCs `first` and `second`.
+/// `second_len` is the length of the second piece in bytes.
 ///
 /// Runs in time logarithmic in `second_len`.
 ///
@@ -55,7 +55,7 @@ pub fn crc32c_kernel() -> &'static str {
 /// The constant added to the rotated checksum. Source: LevelDB `util/crc32c.h`, `kMaskDelta`.
 const MASK_DELTA: u32 = 0xa282_ead8;
 
-/// Returns a checksum as a log stores it: rotated right by 15 bits, plus a constant.
+/// Returns the stored form of a checksum: rotated right by 15 bits, plus a constant.
 ///
 /// A payload may itself contain log fragments with their checksums. Without the mask, data could
 /// contain its own CRC, which would make the CRC a poor check. The page documenting the format does

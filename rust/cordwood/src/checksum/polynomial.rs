@@ -92,7 +92,7 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 
 /// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. Each entry holds
 /// the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on down to 64 bytes fewer.
-/// The number of bytes may be negative.
+/// The resulting number of bytes can be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

@@ -15,8 +15,8 @@ fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// The other tests skip a kernel whose instructions this processor lacks. This test prints those
-/// kernels.
+/// The other tests skip kernels whose instructions this processor lacks. This test prints their
+/// names.
 #[test]
 fn kernels_unsupported_by_the_processor_are_printed() {
     let mut tested: Vec<_> = dispatch::Available::all()

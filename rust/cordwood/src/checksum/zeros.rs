@@ -22,7 +22,7 @@ pub(super) static OF_CASTAGNOLI: ZeroTables = ZeroTables::new(CASTAGNOLI, CASTAG
 pub(super) static OF_IEEE: ZeroTables = ZeroTables::new(IEEE, IEEE_ORDER);
 
 impl ZeroTables {
-    /// Creates the tables for a polynomial and the order of x modulo it.
+    /// Creates the tables for a polynomial, given the order of x modulo the polynomial.
     const fn new(poly: u32, order: u64) -> Self {
         let chunk = x_to_bytes(poly, CHUNK_LEN as u64);
         let mut powers = [ONE; BLOCK_LEN / CHUNK_LEN + 1];

@@ -17,12 +17,12 @@ named! {
         Kind = "kind",
         /// The log number, bytes 7 to 10, in headers that have one.
         LogNumber = "log_number",
-        /// The offset up to which the file had been synced, bytes 11 to 18, in headers that have
-        /// one.
+        /// The offset that shows how far the file had been synced, bytes 11 to 18, in headers that
+        /// have one.
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
-        /// The file header, before the first fragment.
+        /// The file header, which precedes the first fragment.
         FileHeader = "file_header",
     }
 }
@@ -85,8 +85,8 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     found.map(|place| place.flip(offset, damaged.header_len))
 }
 
-/// Returns each single flipped bit that would explain the damage at the start of `bytes`, which
-/// extends to the end of the block or of the file, as in [`locate_bit_flip`].
+/// Returns each single bit whose flip would explain the damage at the start of `bytes`. As in
+/// [`locate_bit_flip`], `bytes` extends to the end of the block or of the file.
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     let Some(damaged) = Damaged::new(bytes, dialect) else {
@@ -123,7 +123,8 @@ pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
     cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
-/// If `found` and `expected` have the same length and differ in exactly one bit, returns that bit.
+/// Returns the bit in which `found` and `expected` differ, if it is the only one and their lengths
+/// are equal.
 pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     let differences = found.iter().zip(expected).enumerate();
     let bits = differences.flat_map(|(at, (found, expected))| {
@@ -152,8 +153,8 @@ impl Place {
         bytes
     }
 
-    /// Converts this position in a fragment that starts at `offset`, with a header of `header_len`
-    /// bytes, to a file offset.
+    /// Converts this position in a fragment to a file offset. The fragment starts at `offset` and
+    /// has a header of `header_len` bytes.
     pub(super) fn flip(self, offset: u64, header_len: usize) -> BitFlip {
         self.flip_in(offset, part_of(self.at, header_len))
     }
@@ -264,8 +265,8 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 ///
 /// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
 /// one zero byte for each byte after the bit. The search therefore moves the syndrome back four
-/// bytes at a time until only a single bit is set. The last four bytes that the syndrome was moved
-/// back by contain the flipped bit.
+/// bytes at a time until only a single bit is set. The flipped bit is in the four bytes of the last
+/// step.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {

@@ -126,8 +126,8 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// According to its header, the fragment extends past the end of the block, or the length in
-    /// the header is provably wrong at the end of the file.
+    /// According to its header, the fragment extends past the end of the block, or past the end of
+    /// the file with a length that is provably wrong.
     BadLength = "bad_length", Corruption, "the header states a length of {len} bytes, which is impossible here", {
         /// The length in the header, in bytes.
         len: u16 = "stated_len",
@@ -170,15 +170,15 @@ reasons! {
     EmptyFirst = "empty_first", Info, "an empty first fragment without a continuation";
     /// Incomplete data left at the end of a file by a crash.
     TornTail = "torn_tail", TornTail, "an incomplete record at the end of the file";
-    /// This dialect's file header, before the first fragment.
+    /// This dialect's file header, which precedes the first fragment.
     FileHeader = "file_header", Info, "the file header";
     /// This dialect's file header with an unknown version. The records after it are still read.
     UnknownVersion = "unknown_version", Info, "the file header states version {version}, which is not known", {
         /// The version.
         version: u8 = "version",
     };
-    /// Other bytes in place of this dialect's [`FileHeader`](Reason::FileHeader), or a version that
-    /// the first record proves wrong.
+    /// Bytes other than this dialect's [`FileHeader`](Reason::FileHeader) at the start of the file,
+    /// or a version that the first record proves wrong.
     BadFileHeader = "bad_file_header", Corruption, "not the file header of this dialect";
     /// Metadata that the engine wrote for its own use, as opposed to user data.
     Metadata = "metadata", Info, "engine metadata of type {kind}", {
@@ -216,7 +216,7 @@ reasons! {
     /// A part of a segmented log that is missing from all of the log's files. A file was removed or
     /// truncated, or its end was never written.
     MissingSegment = "missing_segment", Corruption, "no segment has these bytes: a file was removed or cut";
-    /// The end of a segmented log's file, past the offset where the next file starts. The reader
+    /// The end of a file in a segmented log, past the offset where the next file starts. The reader
     /// reports an empty region at the start of the next file, because the offsets from that point
     /// onward belong to that file.
     GrownSegment = "grown_segment", Corruption,
@@ -263,7 +263,7 @@ impl SkippedRegion {
         self.end - self.start
     }
 
-    /// Checks whether the region is empty. Readers only return an empty region for
+    /// Checks whether the region is empty. Readers return an empty region only for
     /// [`Reason::GrownSegment`].
     pub const fn is_empty(&self) -> bool {
         self.start == self.end

@@ -50,8 +50,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 }
 
 impl Log<'_> {
-    /// If `rest` starts with the end-of-log trailer except for one flipped bit, returns the trailer
-    /// with that bit flipped back. The trailer has no checksum.
+    /// Returns the end-of-log trailer with one bit flipped back, if `rest` starts with the trailer
+    /// except for that bit. The trailer has no checksum.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;

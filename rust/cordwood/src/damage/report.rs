@@ -1,4 +1,4 @@
-//! Collects the regions that were not returned, in bounded memory.
+//! Collects the regions that were not returned, using bounded memory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -264,7 +264,7 @@ mod place {
     pub(super) const TORN: u8 = 4;
 }
 
-/// Returns the first position, other than the position of the first byte, at which a chain starts.
+/// Returns the first position at which a chain starts, not counting the position of the first byte.
 /// A chain is a series of consecutive valid fragments that leads to an end, or to a fragment that
 /// carries the log's number.
 ///
@@ -535,8 +535,8 @@ mod tests {
         first
     }
 
-    /// The inputs are valid fragments with damage and possible headers in between, both at the end
-    /// of a block and at the end of a file.
+    /// The inputs are valid fragments separated by damage and possible headers, both at the end of
+    /// a block and at the end of a file.
     #[test]
     fn scan_finds_the_same_place_as_a_naive_scan() {
         let mut random = 1_u64;

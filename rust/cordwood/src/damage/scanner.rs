@@ -12,8 +12,8 @@ use crate::format::{BLOCK_LEN, Header, KIND_AT};
 /// block at each of thousands of positions.
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// One entry for each checksum, computed at the first position with a plausible type and
-    /// length. Most inputs have no such position.
+    /// One entry for each checksum. An entry is computed at the first position with a plausible
+    /// type and length. Most inputs have no such position.
     crcs: [OnceCell<RangeCrc<'a>>; Checksum::COUNT],
 }
 
@@ -166,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Returns blocks in which at least every other position may be a header, with lengths of up to
-    /// half a block.
+    /// Returns blocks in which at least every other position may be a header that gives a length of
+    /// up to half a block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {

@@ -106,8 +106,8 @@ pub(super) struct Bounds {
     /// the previous range.
     pub(super) is_before_first: bool,
     /// Whether a seek to the start or end of a record made the decoder start before the sought
-    /// offset. In that case, the bytes before the range are only read to find a container that may
-    /// hold the record, or damage before the record.
+    /// offset. If so, the bytes before the range are read only to find a container that may hold
+    /// the record, or damage before the record.
     pub(super) is_sought: bool,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Ends reading at `offset`, with no further events.
+    /// Ends reading at `offset` without further events.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -354,7 +354,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// If there isn't enough memory, returns an error and leaves the decoder unchanged.
+    /// Returns an error and leaves the decoder unchanged if there isn't enough memory.
     #[inline]
     pub(crate) fn join(&mut self, window: Window<'_>, span: RecordSpan) -> Result<(), TryReserveError> {
         if span.data_at == DataAt::Joined && self.assembler.is_in_window() {

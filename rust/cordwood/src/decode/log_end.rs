@@ -218,9 +218,9 @@ impl Decoder {
         true
     }
 
-    /// If the policy is `salvage`, `bytes` starts with a stale fragment, and a fragment of this log
-    /// follows in the same block, returns the offset where the stale fragment ends. In this case,
-    /// only that fragment is lost.
+    /// Returns the offset where a stale fragment at the start of `bytes` ends, if the policy is
+    /// `salvage` and a fragment of this log follows in the same block. In this case, only the stale
+    /// fragment is lost.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -237,8 +237,8 @@ impl Decoder {
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
     }
 
-    /// If `bytes` starts with a fragment header that carries this log's number, returns the offset
-    /// where the fragment ends. Its checksum doesn't have to be valid.
+    /// Returns the offset where the fragment at the start of `bytes` ends, if its header carries
+    /// this log's number. The fragment's checksum doesn't have to be valid.
     fn own_end(&self, bytes: &[u8]) -> Option<u64> {
         let header = Header::decode(bytes.first_chunk()?);
         let meaning = self.format.dialect.meaning(header.kind);
@@ -256,8 +256,8 @@ impl Decoder {
         self.info.other_log_number = None;
     }
 
-    /// If the stale fragment at the start of `bytes` is the first in the file, records which log it
-    /// belongs to.
+    /// Records which log the stale fragment at the start of `bytes` belongs to, if that fragment is
+    /// the first in the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -265,9 +265,9 @@ impl Decoder {
         }
     }
 
-    /// If it is unclear whether `found` is damage, returns the region to report if it proves to be
-    /// damage, and the evidence in the rest of the block. The region extends to the end of `bytes`.
-    /// Returns `None` if there is no ambiguity.
+    /// Returns the region to report if `found` proves to be damage, and the evidence in the rest of
+    /// the block. The region extends to the end of `bytes`. Returns `None` if it is clear whether
+    /// `found` is damage.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(SkippedRegion, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -288,9 +288,9 @@ impl Decoder {
     }
 
     /// Checks whether the log may have ended where `ambiguity` starts, even though no fragment of
-    /// an older log was found in the rest of the file. This is only possible if the rest of the
-    /// file has no room for a fragment and this log's fragments carry its number, since the file
-    /// may then have been recycled.
+    /// an older log was found in the rest of the file. This is possible only if the rest of the
+    /// file has no room for a fragment and this log's fragments carry its number. Such a log's file
+    /// may have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
@@ -310,9 +310,9 @@ impl Decoder {
         self.is_inside = false;
         let has_ended = resolution == Resolution::EndOfFile;
         let is_stale = has_ended && (ambiguity.seen == Seen::Stale || self.may_end_unseen(&ambiguity));
-        // In the synced form, each fragment contains the offset up to which the file had been
-        // synced. No later fragment shows that these bytes were synced, so a crash ended the log
-        // here. Source: Pebble `record/record.go`, and the test TestWALSync.
+        // In the synced form, each fragment shows how far the file had been synced. No later
+        // fragment shows that these bytes were synced, so a crash ended the log here. Source:
+        // Pebble `record/record.go`, and the test TestWALSync.
         let is_unsynced = has_ended && !is_stale && self.recycled.form == Some(Form::Synced);
         let interruption = if is_stale || is_unsynced {
             Interruption::EndOfFile
@@ -360,8 +360,8 @@ impl Decoder {
 }
 
 /// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
-/// `bytes` is a whole block, or the part of a block before the end of the file. If it has no room,
-/// it may be left over from an older log, because Pebble's end trailer is as long as a header.
+/// `bytes` is a whole block, or the part of a block before the end of the file. Bytes without such
+/// room may be left over from an older log, because Pebble's end trailer is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

@@ -16,7 +16,8 @@ use crate::trace::trace;
 
 impl Decoder {
     /// Does the work of [`step`](Self::step) once all records in the current run or container have
-    /// been returned. If several records are found at once, returns the first without taking it.
+    /// been returned. If several records are found at once, the first is returned without being
+    /// taken.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
         if let Some(step) = self.look_in_container() {
@@ -272,8 +273,7 @@ impl Decoder {
         true
     }
 
-    /// Processes a fragment that is in the range, or that is in a container that may contain
-    /// records in the range.
+    /// Processes a fragment in the range, or in a container that may contain records in the range.
     fn fragment(&mut self, kind: Kind, form: Form, payload: &[u8], window: Window<'_>) -> Option<Step> {
         let is_container = form == Form::Packed;
         let starts = matches!(kind, Kind::Full | Kind::First);
@@ -458,8 +458,8 @@ impl Decoder {
         is_ours.then(|| self.skip(region))
     }
 
-    /// If a log with this mark can't be read, returns the reason. `bytes` starts with the mark,
-    /// whose payload is `payload`. A mark after damage is ignored, because it may be part of
+    /// Returns why a log with this mark can't be read, or `None` if it can. `bytes` starts with the
+    /// mark, whose payload is `payload`. A mark after damage is ignored, because it may be part of
     /// another record's payload.
     #[cold]
     fn unsupported_mark(&self, bytes: &[u8], payload: &[u8]) -> Option<Unsupported> {
@@ -467,8 +467,8 @@ impl Decoder {
         mark.unsupported(self.offset)
     }
 
-    /// Applies the metadata record at the start of `bytes`. The record starts at the offset
-    /// `start`. Returns whether the record has the form that an engine writes.
+    /// Applies the metadata record at the start of `bytes`, whose offset is `start`. Returns
+    /// whether the record has the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
         // Metadata must not change how the following blocks are read if it comes after damage, or
         // if its checksum is wrong and was not verified. A log's compression is stored in the first
@@ -566,8 +566,8 @@ impl Decoder {
         self.skip_own(region)
     }
 
-    /// Reports `region` unless it starts before the range. Such a region comes from a container
-    /// that belongs to the previous range.
+    /// Reports `region` unless it starts before the range. A region that starts earlier comes from
+    /// a container that belongs to the previous range.
     pub(super) fn skip_own(&mut self, region: SkippedRegion) -> Option<Step> {
         (region.start >= self.bounds.start).then(|| self.skip(region))
     }
@@ -581,7 +581,7 @@ impl Decoder {
         None
     }
 
-    /// Reports `region`. Ends reading if it is damage and the policy is to stop at damage.
+    /// Reports `region`. Ends reading if the region is damage and the policy is to stop there.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.part.contains(&region.start) {
             // LevelDB has already abandoned this block.
@@ -589,7 +589,7 @@ impl Decoder {
         }
         match region.reason.severity() {
             Severity::TornTail => self.ending.torn_since = self.ending.torn_since.or(Some(region.start)),
-            // These regions come after the end of the log, and don't affect how it ended.
+            // These regions come after the end of the log, so they don't affect how it ended.
             _ if matches!(region.reason, Reason::Stale | Reason::EndTrailer) => {}
             _ => self.ending.torn_since = None,
         }

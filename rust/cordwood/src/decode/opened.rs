@@ -18,7 +18,7 @@ pub(super) struct Opened {
     start: u64,
     end: u64,
     data: Data,
-    /// Where each record starts in the data, followed by the end of the last record.
+    /// The start of each record in the data, followed by the end of the last record.
     offsets: Vec<usize>,
     /// The index of the next record.
     next: usize,
@@ -26,7 +26,7 @@ pub(super) struct Opened {
     found: usize,
     /// The index after the last record in the range.
     limit: usize,
-    /// The index of the first record that is returned instead of skipped. In statistics, this
+    /// The index of the first record that is returned rather than skipped. In statistics, this
     /// record accounts for all of the container's space. `None` if the container starts before the
     /// range.
     counted: Option<usize>,
@@ -39,13 +39,12 @@ pub(super) struct Opened {
 /// Where the records' data starts, after their lengths.
 #[derive(Debug, Clone, Copy)]
 enum Data {
-    /// The data is in the window, at this file offset, because the container is stored in one
-    /// fragment.
+    /// The container is stored in one fragment, so its data is in the window, at this file offset.
     Window(u64),
-    /// The data is in the assembler, at this position, because the container is stored in several
-    /// fragments.
+    /// The container is stored in several fragments, so its data is in the assembler, at this
+    /// position.
     Joined(usize),
-    /// The data is in the unpacker, at this position, because the container was decompressed.
+    /// The container was decompressed, so its data is in the unpacker, at this position.
     Unpacked(usize),
 }
 
@@ -60,7 +59,7 @@ thread_local! {
 pub(crate) struct Rest<'a> {
     /// The data of the records, in order.
     pub(crate) data: &'a [u8],
-    /// Where each record starts in the container's data, followed by the end of the last record.
+    /// The start of each record in the container's data, followed by the end of the last record.
     pub(crate) offsets: &'a [usize],
     /// The file offset of the first record. Each subsequent record's offset is one greater than the
     /// previous one's.
@@ -86,7 +85,7 @@ impl Opened {
         }
     }
 
-    /// Checks whether `offset` is the offset of a record in the container other than the first.
+    /// Checks whether `offset` is the offset of any record in the container except the first.
     pub(super) fn is_divided_at(&self, offset: u64) -> bool {
         let records = self.start + 1..self.end.min(self.start + self.offsets.len().saturating_sub(1) as u64);
         records.contains(&offset)
@@ -214,8 +213,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the file offset of the first header in a record that was just found. For a record in
-    /// a container, this is the container's header.
+    /// Returns the file offset of the first header of the record just found, or of its container's
+    /// header if the record is in a container.
     pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { .. } => self.opened.start,
@@ -223,23 +222,23 @@ impl Decoder {
         }
     }
 
-    /// Returns the file offset of the first header in a region that was just found. For a record in
-    /// a container, this is the container's header. A record in a container can be too long even
-    /// though the container isn't.
+    /// Returns the file offset of the first header in the region just found, or of the container's
+    /// header if the region is a record in a container. Such a record can be too long even though
+    /// the container isn't.
     pub(crate) fn start_of_region(&self, region: SkippedRegion) -> u64 {
         let container = self.container_at(region.start);
         let container = container.filter(|_| region.reason == Reason::RecordTooLarge);
         container.map_or(region.start, |container| container.start)
     }
 
-    /// Returns the file offsets of the opened container, if the container includes `offset`.
+    /// Returns the opened container's file offsets if they include `offset`, and otherwise `None`.
     pub(crate) fn container_at(&self, offset: u64) -> Option<Range<u64>> {
         let range = self.opened.start..self.opened.end;
         range.contains(&offset).then_some(range)
     }
 
     /// Returns the bytes of a record in the opened container.
-    // Not inlined, because that would make loops over short records outside containers slower.
+    // Not inlined, because inlining would slow down loops over short records outside containers.
     #[inline(never)]
     pub(super) fn data_in_container<'a>(&'a self, window: Window<'a>, index: u16) -> &'a [u8] {
         self.opened_data(window, self.opened.place(usize::from(index)))

@@ -54,9 +54,9 @@ options! {
         /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limits how much
         /// memory a reader uses. Default: [`RECORD_LEN_MAX`], 1 GiB.
         ///
-        /// In a compressed log, the total length of the records is also limited: to 256 MiB plus
-        /// 200 times the number of bytes read since the reader was created, or since its last seek.
-        /// A record that would exceed this total causes
+        /// In a compressed log, the total length of the records is also limited. The limit is 256
+        /// MiB plus 200 times the number of bytes read since the reader was created, or since its
+        /// last seek. A record that would exceed this total causes
         /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container in a
         /// packed log that decompresses to more than 256 MiB. If this option is set above its
         /// default, its value replaces the 256 MiB in both limits.
@@ -84,7 +84,7 @@ options! {
         /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a file or a
         /// directory, it checks that the position belongs to that log. Default: `None`.
         pub position: Option<Position> = None;
-        /// The log offset of the file's first byte, in a log that consists of several files. The
+        /// In a log that consists of several files, the log offset of this file's first byte. The
         /// decoder counts blocks from this offset. Only readers set this option.
         pub(crate) origin: u64 = 0;
         /// Whether to accept ordinary records of any length. Only a reader that doesn't keep any
@@ -137,8 +137,8 @@ impl ReadOptions {
     /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only
     /// the dialect is given, the log number and the compression. If so, its source must start at
     /// the first byte of the file, even if only a range is read.
-    // Hidden, because only the Python binding uses this function outside this crate. With it, the
-    // binding opens sources the way `Reader::open_with` opens files.
+    // Hidden, because outside this crate only the Python binding uses this function, to open
+    // sources the way `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()

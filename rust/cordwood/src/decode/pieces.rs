@@ -13,9 +13,9 @@ pub struct Pieces<'a> {
     pub(super) one: Option<&'a [u8]>,
     pub(super) grid: Grid,
     pub(super) window: Window<'a>,
-    /// If the bytes are in several places, the file offsets of the remaining fragments, which have
-    /// all been read and are still in the window. Only block trailers can lie between them, because
-    /// any other bytes make the decoder abandon the record.
+    /// The file offsets of the remaining fragments if the bytes are in several places. All these
+    /// fragments have been read and are still in the window. Only block trailers can lie between
+    /// them, because any other bytes make the decoder abandon the record.
     pub(super) left: Range<u64>,
 }
 

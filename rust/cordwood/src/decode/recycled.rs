@@ -8,11 +8,11 @@ use crate::dialect::Form;
 /// What is known about the end of a log whose file may contain remnants of an older log.
 #[derive(Debug, Default)]
 pub(super) struct Recycled {
-    /// The header form of the last fragment of this log.
+    /// The header form of this log's last fragment, if any was found.
     pub(super) form: Option<Form>,
-    /// Whether any fragment from this log has been found, including salvaged fragments.
+    /// Whether any fragment from this log, salvaged or not, has been found.
     pub(super) has_own: bool,
-    /// Apparent damage, if it is not yet known whether the log continues after it.
+    /// Any apparent damage that may turn out to be the end of the log.
     pub(super) ambiguity: Option<Ambiguity>,
     /// Whether damage was reported immediately even though an older log may follow it. This happens
     /// if the damage is before the range, or if the log is still being written. In that case, only
@@ -34,12 +34,13 @@ pub(super) struct Ambiguity {
     /// The apparent damage, as it will be reported if it proves to be real. Zeros directly before
     /// the decoder's offset are not included.
     pub(super) region: SkippedRegion,
-    /// The offset where the fragment at `start` would end, if its header has this log's number. In
-    /// that case, the fragment belongs to a record that was being written over the older log.
+    /// The offset where the fragment at `start` would end. `None` unless its header has this log's
+    /// number, which shows that the fragment belongs to a record that was being written over the
+    /// older log.
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
-    /// Whether the ambiguity started after damage in the same block. If so, a reader that does not
-    /// salvage skips the ambiguity's bytes.
+    /// Whether the ambiguity started after damage in the same block. If so, its bytes are skipped
+    /// unless the reader salvages.
     pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,
 }

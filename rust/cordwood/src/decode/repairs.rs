@@ -1,4 +1,4 @@
-//! The fragments the decoder repairs, if `ops/salvage.rs` requests repairs.
+//! The fragments that the decoder repairs at the request of `ops/salvage.rs`.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
@@ -41,7 +41,8 @@ impl Repairs {
     }
 
     /// Adds the last finding to `findings` if the decoder's `offset` is past the start of the
-    /// repaired fragment. Otherwise drops it, because the decoder will read the fragment again.
+    /// repaired fragment. Otherwise, the finding is dropped, because the decoder will read the
+    /// fragment again.
     fn settle(&mut self, offset: u64) {
         if let Some(last) = self.last.take()
             && last.region.start < offset
@@ -58,8 +59,7 @@ impl Decoder {
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {
             Reason::BadLength { .. } | Reason::ChecksumMismatch { .. } | Reason::ZeroHeader => reason,
-            // The repair may change the fragment's type, and different types can have headers of
-            // different lengths.
+            // The repair may change the fragment's type, and with it the length of the header.
             Reason::TornTail => Reason::BadLength {
                 len: Header::decode(bytes.first_chunk()?).len,
             },
@@ -82,8 +82,8 @@ impl Decoder {
         }
     }
 
-    /// If the first record in the file can be repaired, returns the file header followed by the
-    /// repaired fragment. The record shows which version of the file header is correct.
+    /// Returns the file header followed by the repaired fragment if the first record in the file
+    /// can be repaired. This record shows which version of the file header is correct.
     pub(super) fn repaired_first_block(&self, first_block: &[u8]) -> Option<Vec<u8>> {
         let dialect = self.format.dialect;
         let (prefix, block) = first_block.split_at_checked(dialect.prefix().len())?;

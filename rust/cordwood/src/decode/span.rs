@@ -22,8 +22,8 @@ pub struct RecordSpan {
     pub is_salvaged: bool,
 }
 
-/// Where a record's bytes are stored in memory. If the decoder holds the data, it is valid until
-/// the decoder's next step.
+/// Where a record's bytes are stored in memory. Data held by the decoder is valid until the
+/// decoder's next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataAt {

@@ -13,17 +13,17 @@ pub enum End {
     /// before the end. If the log ends before the file does, the remaining bytes are reported as
     /// [`Reason::Stale`](crate::damage::Reason::Stale).
     Clean {
-        /// File offset at which reading ended.
+        /// The file offset where reading ended.
         offset: u64,
     },
     /// Reading ended inside an incomplete record. This is normal after a crash and isn't damage.
     TornTail {
-        /// File offset at which the incomplete part starts.
+        /// The file offset where the incomplete part starts.
         offset: u64,
     },
     /// Reading ended at damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
     Stopped {
-        /// File offset at which the damage starts.
+        /// The file offset where the damage starts.
         offset: u64,
     },
 }
@@ -79,7 +79,7 @@ pub enum Step {
     /// extends further than this window. If [`Decoder::refused`](super::Decoder::refused) returns a
     /// reason, you may also pass this window again.
     ///
-    /// For the last window of a file, the decoder only returns this if
+    /// For the last window of a file, the decoder returns this only if
     /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts
     /// after the decoder's offset.
     NeedMore,

@@ -57,7 +57,7 @@ fn decoding_with_and_without_runs_returns_the_same_records() {
     );
 }
 
-/// A pending record is reread from its start only if its bytes were not kept.
+/// A pending record is reread from its start only if the decoder discarded its bytes.
 #[test]
 fn rereads_a_pending_record_whose_bytes_were_discarded() {
     let data = vec![b'x'; 40_000];
@@ -101,7 +101,7 @@ fn a_decoder_waits_for_the_rest_of_a_partial_file_header() {
     }
 }
 
-/// If a record is interrupted by enough zeros for a header, LevelDB reports the record.
+/// If a record is interrupted by enough zeros to fill a header, LevelDB reports the record.
 #[test]
 fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     let file = b"\x64\x51\xd0\xe9\x00\x00\x02\0\0\0\0\0\0\0";
@@ -183,7 +183,7 @@ fn damage(file: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     damaged
 }
 
-/// Returns formats for each dialect, with and without a number and compression.
+/// Returns formats of each dialect, some with a log number or compression.
 fn formats() -> Vec<LogFormat> {
     let mut formats = vec![
         LogFormat::new(Dialect::LEVELDB),
@@ -319,8 +319,8 @@ fn the_span_points_into_the_window_or_the_joined_buffer() {
     }
 }
 
-/// Reads the same files in windows of random lengths, and keeps none of the windows. A record's
-/// pieces must have the same bytes as the joined record, even if part of it is in an earlier
+/// Reads the same files in windows of random lengths, without keeping any window. A record's pieces
+/// must contain the same bytes as the joined record, even if part of the record is in an earlier
 /// window, or if it is joined only after it has been found.
 #[test]
 fn the_pieces_of_a_record_add_up_to_the_joined_record() {
@@ -353,8 +353,8 @@ fn the_pieces_of_a_record_add_up_to_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek, anything that the start of the log would reveal must come from
-                // the options.
+                // As after a seek, the options must supply anything that the start of the log would
+                // reveal.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

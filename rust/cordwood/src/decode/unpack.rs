@@ -99,8 +99,8 @@ impl Unpacker {
         Err(Failed::Bad(Reason::UnsupportedCompression))
     }
 
-    /// Decompresses `frame`, which may yield at most `len_max` bytes. If `is_one`, fails unless
-    /// `frame` is exactly one frame.
+    /// Decompresses `frame`, which may yield at most `len_max` bytes. Fails if `is_one` is true and
+    /// `frame` is not exactly one frame.
     #[cfg(feature = "zstd")]
     fn decompress(&mut self, span: RecordSpan, frame: &[u8], len_max: u64, is_one: bool) -> Result<(), Failed> {
         self.data.clear();

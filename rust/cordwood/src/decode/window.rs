@@ -12,8 +12,8 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Returns the file offset just past the last byte. The addition saturates, because a window
-    /// may claim to end after the largest possible offset, although no file can.
+    /// Returns the file offset just past the last byte. The addition saturates in case a window
+    /// ends after the largest possible offset, although no file can.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }

@@ -5,8 +5,8 @@ use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// Returns the dialect whose file header `head` starts with. Either the signature is intact, or
-/// only a few bits of the header are damaged and a valid fragment follows.
+/// Returns the dialect of the file header at the start of `head`. The header must have an intact
+/// signature, or only a few damaged bits and a valid fragment after it.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
     let is_followed = |dialect: &Dialect| {
@@ -17,8 +17,8 @@ pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     with_signature.or_else(|| nearest_file_header(head).filter(is_followed))
 }
 
-/// Returns the dialect whose file header `head` starts with, if at most eight bits of the header
-/// are damaged.
+/// Returns the dialect of the file header at the start of `head` if at most eight bits of the
+/// header are damaged.
 pub(super) fn nearest_file_header(head: &[u8]) -> Option<Dialect> {
     let may_be = |dialect: &&Dialect| !dialect.prefix().is_empty() && dialect.prefix().len() <= head.len();
     let near = |dialect: &Dialect| Some((damaged_bits(head, dialect.magic())?, *dialect));
@@ -34,9 +34,9 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
     (count <= 8).then_some(count)
 }
 
-/// Returns the dialect of a log with a damaged file header. If `head` differs from a dialect's file
-/// header in only a few bits, returns that dialect. Otherwise, among the dialects with the same
-/// fragments as `found`, returns the one whose file header has the most intact bytes.
+/// Returns the dialect of a log with a damaged file header. This is the dialect whose file header
+/// differs from `head` in only a few bits. If there is none, it is the dialect with the same
+/// fragments as `found` whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -69,8 +69,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
 /// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
-/// there, the first fragment may settle it. It may be too long for the first block in `first`,
-/// which is shorter than the one in `second`.
+/// there, the first fragment may decide: it may be too long for the first block in `first`, which
+/// is shorter than the first block in `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let start = first.dialect.prefix().len();
     let (end, second_end) = (first.first_block_len(), second.first_block_len());

@@ -28,8 +28,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
                 codec.and_then(Codec::compression)
             }
             Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(Mark::compression),
-            // Unless its payload is valid, this fragment can't be distinguished from one of the
-            // same type in another dialect.
+            // This fragment can be distinguished from one of the same type in another dialect only
+            // if its payload is valid.
             Role::Metadata(Metadata::SetCompression) => (payload == ZSTD).then_some(Compression::Zstd),
             Role::Fragment(_) | Role::Metadata(_) => None,
             Role::Ignorable | Role::Unknown => continue,
@@ -39,9 +39,9 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// Checks that this release can read a log that has this format and starts with `head`, at the
-/// offset `origin`. The first fragment of a packed or compressed log names the codec, and a release
-/// that doesn't know this codec can't read any range of the log.
+/// Checks that this release can read a log in this format whose first bytes, at the offset
+/// `origin`, are `head`. The first fragment of a packed or compressed log names the codec, and a
+/// release that doesn't know this codec can't read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8], origin: u64) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
@@ -73,9 +73,9 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// Returns the format of a log whose first block starts with damage, and the position where the
-/// damage ends. It ends at the first two consecutive valid fragments in the block that carry a log
-/// number, unless a longer series of fragments without a number comes first. If no two consecutive
-/// fragments carry a number, it ends at the first two consecutive valid fragments. All other
+/// damage ends. This is where the block's first two consecutive valid fragments with a log number
+/// start, unless a longer series of fragments without a number comes first. If no two consecutive
+/// fragments have a number, the damage ends at the first two consecutive valid fragments. All other
 /// fragments are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
@@ -142,8 +142,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// Returns the dialects in which this header can come first in a file, and the fragment's form and
-/// length in each of them. `left` is the number of bytes left in the header's block.
+/// Returns the dialects in which a file can start with this header, and the form and length that
+/// the fragment has in each of them. `left` is the number of bytes left in the header's block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -195,8 +195,8 @@ pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     nearest_file_header(head)
 }
 
-/// Checks whether the start of `head` alone identifies the log, by a file header, the end-of-log
-/// trailer, or a valid fragment after any metadata.
+/// Checks whether `head` starts with something that identifies the log: a file header, the
+/// end-of-log trailer, or a valid fragment after any metadata.
 pub(crate) fn starts_undamaged(head: &[u8]) -> bool {
     let block = after_metadata(&head[..head.len().min(BLOCK_LEN)]);
     of_file_header(head).is_some()

@@ -35,8 +35,8 @@ pub fn detect(head: &[u8]) -> Detection {
     detect_named(head, None)
 }
 
-/// Like [`detect`], for a log that may be in the file `path`. The log number in the file's name
-/// takes precedence over those in fragments.
+/// Like [`detect`], but also uses the name of the log's file if `path` is given. The log number in
+/// this name takes precedence over those in fragments.
 ///
 /// ```
 /// use std::path::Path;
@@ -65,8 +65,8 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 ///   used.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
-/// ends. The caller must check `named` with [`GivenFormat::check`]: before calling this function, or
-/// after it and with the detected dialect.
+/// ends. The caller must check `named` with [`GivenFormat::check`], either before calling this
+/// function, or afterwards with the detected dialect.
 pub(crate) fn identify(
     named: GivenFormat,
     path: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Detects the kind of a file: a log, with its dialect, number and compression, or another format.
+//! Detects a log's dialect, number and compression, or the format of a file that is not a log.
 
 mod by_file_header;
 mod by_fragment;

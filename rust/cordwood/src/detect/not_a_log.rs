@@ -54,7 +54,8 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
 
 /// Returns the format of a file that, according to its header, ends within its first fragment. This
 /// is the format of the first dialect in which the fragment extends past the end of the file. A
-/// header in LevelDB's dialect is not evidence. The file may also end within the header.
+/// header in LevelDB's dialect is not enough to identify a log. The file may also end within the
+/// header.
 ///
 /// Zeros at the end may be a preallocated part of the file.
 fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
@@ -71,8 +72,8 @@ fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
     })
 }
 
-/// Checks whether each header in the first block leads to the next one, up to the end of the block,
-/// or of the file if it is shorter. The checksums may be wrong.
+/// Checks whether each header in the first block leads to the next one, up to the end of the block
+/// or the file, whichever comes first. The checksums may be wrong.
 fn are_chained(format: &LogFormat, block: &[u8]) -> bool {
     let written_len = without_zeros(block).len();
     let mut end = 0;
@@ -112,7 +113,7 @@ fn has_wrong_type(head: &[u8]) -> bool {
 /// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show
 /// that it is a log. If the file ends with a table's footer, the result is that table's format.
 /// Otherwise, it is `weak`, unless a later block starts with a valid fragment. In a log, every
-/// block with an undamaged start does.
+/// block starts with a valid fragment unless its start is damaged.
 ///
 /// `read_at` reads bytes at an offset in the file. If it doesn't read any, the file may be a log.
 pub(crate) fn of_rest(

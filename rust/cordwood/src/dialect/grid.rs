@@ -5,7 +5,7 @@ use crate::format::BLOCK_LEN;
 
 /// Where a file's blocks start and end.
 ///
-/// A [`Dialect`] only specifies where the first block of a file starts. In a [segmented
+/// A [`Dialect`] specifies only where the first block of a file starts. In a [segmented
 /// log](crate::segments), offsets are counted from the start of the log, but blocks are counted
 /// from the start of each segment. As a result, only a grid, which also knows its file's origin,
 /// can compute where a block starts.

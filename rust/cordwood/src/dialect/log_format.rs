@@ -7,7 +7,7 @@ named! {
     /// The compression of a log's records.
     pub enum Compression {
         /// Each record is a Zstandard frame, as with RocksDB's `wal_compression`. In a packed log,
-        /// each container is a frame instead.
+        /// each container, rather than each record, is a frame.
         Zstd = "zstd",
     }
 }
@@ -38,7 +38,7 @@ pub struct LogFormat {
     /// stale: they are left over from a log that the file contained earlier. `None` if the dialect
     /// has no log numbers or the number is not known.
     ///
-    /// A number is only recognised in the names that engines give their logs, which have at least
+    /// A number is recognised only in the names that engines give their logs, which have at least
     /// six digits, such as `000123.log` or `20240131.log`. After a Pebble failover, the name can be
     /// `000123-001.log`.
     ///
@@ -141,8 +141,8 @@ impl LogFormat {
             .is_some_and(|(own, number)| own != number)
     }
 
-    /// Returns the end-of-log trailer: a header with the number of the next log, and with zeros for
-    /// its checksum and length.
+    /// Returns the end-of-log trailer: a header that contains the number of the next log, and zeros
+    /// in place of a checksum and a length.
     pub(crate) fn end_trailer(&self) -> Option<[u8; Form::Recyclable.header_len()]> {
         let number = self.log_number.filter(|_| self.dialect.0.has_end_trailer)?;
         let [a, b, c, d] = number.wrapping_add(1).to_le_bytes();
@@ -150,7 +150,7 @@ impl LogFormat {
     }
 
     /// Checks whether `bytes` starts with [`end_trailer`](Self::end_trailer). The trailer has no
-    /// checksum, so it is only recognised if the log number is known.
+    /// checksum, so it is recognised only if the log number is known.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }

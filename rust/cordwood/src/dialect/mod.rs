@@ -210,9 +210,9 @@ impl Dialect {
         }
     }
 
-    /// Returns the complete fragment with a valid checksum at the start of `bytes`. Without
-    /// `verify_checksums`, returns any complete fragment, but still uses the checksum to choose
-    /// between two forms.
+    /// Returns the complete fragment with a valid checksum at the start of `bytes`. If
+    /// `verify_checksums` is false, any complete fragment is returned, but the checksum still
+    /// decides between two forms.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
         let is_right = |header: Header, covered: &[u8]| header.masked_crc == self.checksum().stored(covered);
@@ -228,8 +228,9 @@ impl Dialect {
         by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
     }
 
-    /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. If the type
-    /// has two forms, uses the one with a valid checksum, or the first form if neither has one.
+    /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. For a type
+    /// with two forms, this is the end in the form with a valid checksum, or in the first form if
+    /// there is none.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -275,8 +276,8 @@ impl Dialect {
         form.has_log_number().then(number).flatten()
     }
 
-    /// Returns the offset that says how far the file had been synced, from the fragment of this
-    /// form at the start of `bytes`.
+    /// Returns how far the file had been synced, according to the fragment of this form at the
+    /// start of `bytes`.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
         (form == Form::Synced).then(|| u64::from_le_bytes(*offset))
@@ -487,7 +488,7 @@ pub(crate) struct Valid {
 }
 
 impl Valid {
-    /// Returns the payload of this fragment. The fragment starts at the start of `bytes`.
+    /// Returns the payload of this fragment. `bytes` starts with the fragment.
     #[inline]
     pub(crate) fn payload(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.form.header_len()..self.end]

@@ -50,15 +50,15 @@ impl Fragments {
         }
     }
 
-    /// Returns the number of bytes from the next fragment to the end of its block. Offsets are file
-    /// offsets.
+    /// Returns the number of bytes from the next fragment to the end of its block. Offsets are
+    /// counted from the start of the file.
     #[inline]
     pub(super) fn block_left(&self) -> usize {
         Grid::new(self.format.dialect, 0).block_left(self.offset)
     }
 
-    /// Sets the log number for the records that follow. Without one, their fragments have types 1
-    /// to 4.
+    /// Sets the log number for the records that follow. Without a number, fragments have types 1 to
+    /// 4.
     pub(super) fn set_number(&mut self, number: Option<u32>) {
         self.format = self.format.numbered(number);
         self.form = form_of(number.and(self.format.log_number));
@@ -172,8 +172,8 @@ const STATES: [u32; 0x80] = {
     states
 };
 
-/// A job that appends a fragment with a LevelDB header, compiled with the checksum kernel's
-/// instructions.
+/// A job, compiled with the checksum kernel's instructions, that appends a fragment with a LevelDB
+/// header.
 pub(super) struct Plain<'a> {
     /// The type byte of the fragment, which is less than 0x80.
     pub(super) kind: u8,

@@ -137,7 +137,7 @@ impl Packing {
         header_count * HEADER_LEN + len
     }
 
-    /// If a long record may be compressed, reserves room for a copy of it and for its frame.
+    /// Reserves room for a copy of a long record and for its frame if the record may be compressed.
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
         if self.may_compress(record_len) {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);
@@ -298,7 +298,8 @@ impl Packing {
             self.add(record);
             self.set_limit();
         } else {
-            // The record does not fit in the block, and a stored container is never split.
+            // A stored container is never split, so a record that doesn't fit in the block isn't
+            // packed.
             let Ok(()) = file.fragments(Form::Plain, record, out, |_| Ok::<(), Infallible>(()));
         }
         offset

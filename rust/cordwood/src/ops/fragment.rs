@@ -18,7 +18,7 @@ pub struct Fragment {
     pub kind: FragmentKind,
     /// The type byte, or `None` if there is no header.
     pub type_byte: Option<u8>,
-    /// The payload length in the header, in bytes, even if it is wrong.
+    /// The payload length in bytes as given in the header, even if it is wrong.
     pub payload_len: Option<u16>,
     /// The CRC in the header, unmasked.
     pub stored_crc: Option<u32>,

@@ -1,9 +1,9 @@
 //! The physical layout of a log: every fragment and gap, with its header fields and faults.
 //!
-//! The file is read twice at the same time. A [`Reader`] reads ahead and classifies each region as
-//! a record, a skipped region with a reason, or a trailer, while a second read of the same bytes
-//! finds the fragments in each region. The result therefore agrees with the reader's reports, and
-//! no region is held in memory, no matter how long it is.
+//! Two passes read the file side by side. A [`Reader`] reads ahead and classifies each region as a
+//! record, a skipped region with a reason, or a trailer, while the second pass finds the fragments
+//! in each region. The result therefore agrees with the reader's reports, and no region is held in
+//! memory, no matter how long it is.
 
 use std::io;
 use std::path::Path;
@@ -206,8 +206,8 @@ impl<S: Source> Fragments<S> {
         Ok(Some(fragment))
     }
 
-    /// Returns the region of the next event. A record in a container has the region of the
-    /// container.
+    /// Returns the region of the next event. For a record in a container, this is the container's
+    /// region.
     fn next_event(&mut self) -> Result<Region, Error> {
         if self.ahead.place().is_some() {
             let text = "this is a segmented log: name its files, each of which is a log";

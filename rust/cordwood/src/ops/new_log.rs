@@ -24,7 +24,7 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks that a new log can have the name `destination`, before the source is read. It must
+    /// Checks, before the source is read, that `destination` can be the name of a new log: it must
     /// not be the name of a segment or of an existing file. [`publish`](Self::publish) checks again
     /// that no file has this name.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
@@ -150,7 +150,7 @@ impl Temporary {
         fs::create_dir(directory)?;
         let published = self.publish(&directory.join(name_of(0)));
         if published.is_err() {
-            // The directory is empty, unless only the last sync failed.
+            // If only the last sync failed, the directory isn't empty and is kept.
             let _ = fs::remove_dir(directory);
         }
         published.and_then(|()| sync_directory(directory))

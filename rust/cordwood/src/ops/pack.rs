@@ -36,8 +36,8 @@ options! {
 }
 
 impl PackOptions {
-    /// Returns the options for reading the log. With them, the reader reports only the damage
-    /// itself, not the rest of its block.
+    /// Returns the options for reading the log, which make the reader report only the damage
+    /// itself, not the rest of the damaged block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
             on_corruption: OnCorruption::Salvage,
@@ -55,15 +55,15 @@ impl PackOptions {
 /// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
 /// left out.
 ///
-/// Before it gets its final name, the whole new log is read once, in ranges, to check it.
+/// The whole new log is read once, in ranges, and checked before it gets its final name.
 ///
-/// This function can also convert a packed log back. A copy in the original log's dialect contains
-/// the same records, and is byte-for-byte identical to the original if the original contained only
+/// This function can also convert a packed log back to its original dialect. The copy then contains
+/// the original log's records, and is byte-for-byte identical to that log if it contained only
 /// complete records.
 ///
-/// Refuses a log that couldn't be restored from its copy: one that has a log number, compresses
-/// each record, contains engine metadata, or is in [`WANDB_OLD`](Dialect::WANDB_OLD) or a version
-/// of [`SWANLAB`](Dialect::SWANLAB) other than 2.
+/// Refuses a log that couldn't be restored from its copy: one that has a log number, individually
+/// compressed records or engine metadata, or whose dialect is [`WANDB_OLD`](Dialect::WANDB_OLD) or
+/// a version of [`SWANLAB`](Dialect::SWANLAB) other than 2.
 ///
 /// `source` should be a closed log, because records appended during the call may be missing from
 /// the copy. `source` is not changed, and `destination` must not exist. As with
@@ -148,7 +148,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     NewLog::check(destination)?;
     check_format(reader.format()?, reader.path())?;
     let mut new = NewLog::create(destination, format, reader)?;
-    // The last zeros read so far, if no record has followed them yet.
+    // The zeros at the end of the part read so far, if any.
     let mut zeros: Option<SkippedRegion> = None;
     let report = report(reader, |reader, step| {
         let region = match step {
@@ -184,8 +184,8 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
     Ok(report)
 }
 
-/// Reads the new log at `path` in splits, as its readers do. The log must contain all records of
-/// `report`.
+/// Reads the new log at `path` in ranges, as its readers do, and checks that it contains all
+/// records of `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)
@@ -210,7 +210,7 @@ fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), E
 
 /// Checks that a log in this format can be restored from its records.
 fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    // Logs in the other dialects may have numbers or compressed records.
+    // Logs in a dialect outside `DIALECTS` may have numbers or compressed records.
     let is_known = DIALECTS.contains(&format.dialect);
     if is_known && [None, Dialect::SWANLAB.version()].contains(&format.dialect.version()) {
         return Ok(());

@@ -1,5 +1,4 @@
-//! Reads one file with several threads, one range each, and joins the results in the order of the
-//! ranges.
+//! Reads ranges of one file in several threads, and joins the results in the order of the ranges.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -51,8 +50,8 @@ fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     (first, end.saturating_sub(first))
 }
 
-/// The numbered parts of a range that several threads read. Each part starts at a block boundary,
-/// except the first, which starts where the range starts.
+/// A range that several threads read, divided into numbered parts. Each part starts at a block
+/// boundary, except the first, which starts where the range starts.
 #[derive(Debug, Clone)]
 pub struct Parts {
     options: ReadOptions,
@@ -122,8 +121,8 @@ impl Parts {
 }
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
-/// All readers read the same file. If there are no parts or fewer than two readers, runs `whole` on
-/// the first reader instead, or returns the default if there are no readers.
+/// All readers read the same file. Runs `whole` on the first reader instead if there are no parts
+/// or only one reader. Returns the default if there are no readers.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send + Default>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -171,8 +170,8 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     // If the dialect cannot be detected, naming one in the options would wrongly imply that it is
     // known.
     let format = whole.detect()?;
-    // All threads read the same file, and the parts of a segmented log do not start at block
-    // boundaries.
+    // A segmented log is read by one thread, because its parts do not start at block boundaries and
+    // all threads read the same file.
     let Some(format) = format.filter(|_| !whole.get_ref().is_segmented()) else {
         return work(&mut whole);
     };
@@ -185,11 +184,11 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     work(&mut whole)
 }
 
-/// Returns how reading ended for two consecutive ranges taken together. Each range is given with
-/// its number of records and its skipped regions.
+/// Returns how reading ended for two consecutive ranges taken together. For each range, takes its
+/// number of records, its skipped regions and how it ended.
 ///
 /// If no event starts in the next range, the reader of the previous range has already read past it,
-/// so the end of the previous range is used. That end is also used if it is a torn tail and the
+/// so the previous range's result is used. That result is also used if it is a torn tail and the
 /// next range contains only more of that tail.
 pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),

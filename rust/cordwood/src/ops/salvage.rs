@@ -27,8 +27,8 @@ options! {
     /// let options = SalvageOptions::default().with_dialect(Dialect::PEBBLE).with_repair_bit_flips(true);
     /// ```
     pub struct SalvageOptions {
-        /// Whether to also return records whose damage is explained by one flipped bit, with that
-        /// bit flipped back. [`Report::repaired_count`] and [`Report::repaired`] report these
+        /// Whether to also return records whose damage is explained by one flipped bit, after
+        /// flipping that bit back. [`Report::repaired_count`] and [`Report::repaired`] report these
         /// records. If exactly one bit was flipped, the repaired record has its original contents,
         /// as its checksum confirms. `docs/format/damage.md` explains how likely other damage is to
         /// look like one flipped bit. Default: `false`.
@@ -74,8 +74,8 @@ impl SalvageOptions {
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
 /// temporary name in the directory of `destination`, synced, and finally renamed, so once a file
-/// has its final name, it is complete. On Unix, the new log has the permissions of `source` from
-/// the start, minus the bits of the umask, as with `cp`. After a failure, the unfinished log is
+/// has its final name, it is complete. On Unix, the new log is created with the permissions of
+/// `source`, minus the bits of the umask, as with `cp`. After a failure, the unfinished log is
 /// removed. The last sync makes the name durable; if only that sync fails, the new log is kept.
 ///
 /// ```
@@ -293,7 +293,7 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// If a fragment with this role is a metadata record, notes that it is not kept.
+    /// Notes that a fragment with this role is not kept, if it is a metadata record.
     fn lose_metadata(&mut self, role: Role) {
         match role {
             Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),

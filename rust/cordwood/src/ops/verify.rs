@@ -92,19 +92,19 @@ impl Report {
 named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// The offset in some Pebble records that says how far the file had been synced. These
-        /// records are written without it, with types 5 to 8 instead of 9 to 12.
+        /// Some Pebble records contain an offset that shows how far the file had been synced. They
+        /// are written without it, with types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place that no engine uses.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with timestamp lengths, if one flipped bit explains its damage or if it
-        /// was found only after damage in the same block. Without it, RocksDB treats the keys that
-        /// follow as keys without timestamps.
+        /// A RocksDB record with timestamp lengths whose damage is explained by one flipped bit, or
+        /// that was found only after damage in the same block. Without it, RocksDB treats the keys
+        /// that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
-        /// A RocksDB record that identifies the previous log, lost for the same reasons as a record
-        /// with timestamp lengths.
+        /// A RocksDB record that identifies the previous log. It is lost for the same reasons as a
+        /// record with timestamp lengths.
         Predecessor = "predecessor",
     }
 }
@@ -211,8 +211,8 @@ pub(super) fn report<S: Source>(
 /// result then depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
-/// second pass. An engine may be writing the log over an older one, and a reader may see the older
-/// log's bytes where the engine is about to write a record.
+/// second pass. If an engine is writing the log over an older one, a reader may see the older log's
+/// bytes where the engine is about to write a record.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -250,10 +250,10 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
-/// options of `reader`. If a log with a number seems damaged, it is read again. Another program may
-/// be writing it over an older log, so the first pass may have run past the end of the new log into
-/// bytes of the older one, just before more of the new log was written. A source that cannot seek
-/// is read only once.
+/// options of `reader`. If a log with a number seems damaged, it is read again. If another program
+/// is writing it over an older log, the first pass may have run past the end of the new log into
+/// the older log's bytes, just before more of the new log was written. A source that cannot seek is
+/// read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // The format at the start of the log. A format found later would apply only to the bytes after
     // it.

@@ -95,8 +95,8 @@ impl<S: Source> Reader<S> {
     ///
     /// Use this function if your program waits for the source in its own way, or if processing a
     /// record may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can
-    /// mix calls to both. A record is found as soon as the source has returned the record's last
-    /// byte; no further bytes are read.
+    /// mix calls to the two functions. A record is found as soon as the source has returned the
+    /// record's last byte; no further bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -155,7 +155,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// If the next record [has been found](Self::found), passes it to `make` and returns the value
+    /// Passes the next record to `make` if it [has been found](Self::found), and returns the value
     /// that `make` returns. If `make` returns `None`, the record is not taken and remains the next
     /// one. Use this function if you look at each record only once.
     ///
@@ -168,8 +168,8 @@ impl<S: Source> Reader<S> {
     /// assert_eq!(reader.take_record(|record| Some(record.len())), Some(3));
     /// assert_eq!(reader.take_record(|record| Some(record.len())), None);
     /// ```
-    // Records in a run are handled separately. Most records are in a run, and separate code tells
-    // the compiler where their bytes are.
+    // Records in a run, which are the most common, are handled separately, so that the compiler
+    // knows where their bytes are.
     #[inline(always)]
     pub fn take_record<T>(&mut self, make: impl FnOnce(FoundRecord<'_>) -> Option<T>) -> Option<T> {
         let Some(span) = self.decoder.peek_of_run() else {
@@ -199,8 +199,8 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// If the finding is an error, returns it. See [`next_event`](Self::next_event) for the
-    /// possible errors.
+    /// Returns the finding if it is an error. See [`next_event`](Self::next_event) for the possible
+    /// errors.
     pub fn advance(&mut self) -> Result<(), Error> {
         if self.decoder.next_of_several().is_some() {
             return Ok(());
@@ -335,8 +335,8 @@ mod tests {
     use crate::dialect::Dialect;
     use crate::writer::{Writer, WriterOptions};
 
-    /// A reader that does not keep the bytes of records must move the same offsets and lengths to a
-    /// batch.
+    /// A reader must move the same offsets and lengths to a batch whether or not it keeps the bytes
+    /// of records.
     #[test]
     fn batch_offsets_are_the_same_with_or_without_record_bytes() {
         for dialect in [Dialect::LEVELDB, Dialect::PACKED] {

@@ -31,8 +31,8 @@ impl Joint {
 
     /// Returns the break between `file_end`, where the file ends, and `next`, where the next file
     /// starts. `has_grown` is true if the file has bytes after `next`. If a break spans several
-    /// ranges, each range reports only its own part, so that every missing byte is reported exactly
-    /// once.
+    /// ranges, each range's reader reports only its own part, so that every missing byte is
+    /// reported exactly once.
     pub(super) fn region(self, file_end: u64, next: u64, has_grown: bool, range: Range<u64>) -> Option<SkippedRegion> {
         let start = self.torn_since.unwrap_or(file_end).max(range.start).min(next);
         let end = range.end.min(next);

@@ -58,7 +58,7 @@ pub struct Reader<S = StreamSource<FileReader>> {
     pub(super) is_undetected: bool,
     /// The last detected format.
     pub(super) detected: Option<LogFormat>,
-    /// The state of the break before the next file, if there is one.
+    /// The state of the break before the next file, if another file follows.
     joint: Joint,
     /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
@@ -131,9 +131,9 @@ impl Reader<StreamSource<FileReader>> {
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that doesn't support the given
     ///   number or compression.
     ///
-    /// If the dialect must be detected and the range does not start at the start of the file, this
-    /// also returns the errors from [`format`](Reader::format), such as [`ErrorKind::Foreign`].
-    /// Otherwise, the first read returns these errors.
+    /// This call also returns the errors from [`format`](Reader::format), such as
+    /// [`ErrorKind::Foreign`], if the dialect must be detected and the range does not begin at the
+    /// start of the file. Otherwise, the first read returns these errors.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -729,8 +729,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// If a single flipped bit explains `region`, returns that bit. `region` must be the last
-    /// region returned, either in an event or in an error.
+    /// Returns the flipped bit if a single one explains `region`. `region` must be the last region
+    /// returned, either in an event or in an error.
     ///
     /// Returns `None` if a flipped bit cannot cause damage with this reason, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call repeats the
@@ -761,8 +761,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// If a single flipped bit explains the damage, returns the original type of the fragment at
-    /// the start of `region`. As for [`bit_flip`](Self::bit_flip), this must be the last region
+    /// Returns the original type of the fragment at the start of `region` if a single flipped bit
+    /// explains the damage. As for [`bit_flip`](Self::bit_flip), `region` must be the last region
     /// returned.
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;
@@ -771,8 +771,8 @@ impl<S: Source> Reader<S> {
         Some(if is_in_kind { kind ^ 1 << flip.bit } else { kind })
     }
 
-    /// If the reader stopped at damage and the length of the file is known, returns the unread part
-    /// of the range.
+    /// Returns the unread part of the range if the reader stopped at damage and the length of the
+    /// file is known.
     fn not_read(&self, end: End) -> Option<SkippedRegion> {
         let (End::Stopped { .. }, Some(file_len)) = (end, self.source.file_len()) else {
             return None;

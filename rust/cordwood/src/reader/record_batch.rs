@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record that has a block trailer or a skipped region between
-    /// it and the next record.
+    /// The index and end offset of each record separated from the next one by a block trailer or a
+    /// skipped region.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -105,7 +105,7 @@ impl RecordBatch {
     }
 
     /// Returns the file offset just past the last record, or 0 if the batch is empty. To resume
-    /// after the batch, pass it to `Reader::seek`.
+    /// after the batch, pass this offset to `Reader::seek`.
     pub fn end_offset(&self) -> u64 {
         self.end_offset
     }
@@ -207,7 +207,7 @@ impl RecordBatch {
     ///
     /// # Errors
     ///
-    /// If there is not enough memory, returns an error and does not add the record.
+    /// Returns an error, without adding the record, if there is not enough memory.
     pub fn push(&mut self, record: &[u8], offset: u64, end_offset: u64) -> Result<(), TryReserveError> {
         self.reserve(1, record.len())?;
         self.keep_end(offset);
@@ -217,7 +217,7 @@ impl RecordBatch {
 
     /// Adds the remaining records of a container, with their bytes if `keeps_data` is true, until
     /// the batch [is full](Self::is_full) for `target_len`. Returns how many were added, which is
-    /// at least one. If there is not enough memory, fails without adding a record.
+    /// at least one. Fails without adding a record if there is not enough memory.
     pub(super) fn push_container(
         &mut self,
         rest: &Rest<'_>,
@@ -297,8 +297,8 @@ impl RecordBatch {
         let _ = self.record_offsets.try_reserve_exact(count);
     }
 
-    /// Makes room for `count` more records, `len` bytes in total. There may be a gap between the
-    /// batch's last record and the first new one.
+    /// Makes room for `count` more records with a total of `len` bytes. There may be a gap between
+    /// the batch's last record and the first new one.
     pub(super) fn reserve(&mut self, count: usize, len: usize) -> Result<(), TryReserveError> {
         self.offsets.try_reserve(count)?;
         self.record_offsets.try_reserve(count)?;

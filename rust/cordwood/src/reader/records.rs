@@ -93,7 +93,8 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }
 
-/// Like [`Reader::records`], but the iterator owns the reader, so a function can return it.
+/// Like [`Reader::records`], but the iterator owns the reader, so a function can return the
+/// iterator.
 ///
 /// ```
 /// use cordwood_log::{Error, Reader};

@@ -1,4 +1,4 @@
-//! The files of a segmented log, read by a source one at a time.
+//! The files of a segmented log, which a source reads one at a time.
 
 use std::fmt;
 use std::io;

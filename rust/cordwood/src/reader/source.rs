@@ -50,10 +50,10 @@ pub trait Source {
         None
     }
 
-    /// Reads bytes into `buffer`, starting at the file offset `offset`, and returns how many were
-    /// read. The number is less than `buffer` can hold only at the end of the file. It is zero if
-    /// the source supports only sequential reads. The window does not change. A reader uses this to
-    /// inspect the rest of a long file that does not start like a log.
+    /// Reads into `buffer` from the file offset `offset` until the buffer is full or the file ends.
+    /// Returns the number of bytes read, which is zero if the source supports only sequential
+    /// reads. The window does not change. A reader uses this to inspect the rest of a long file
+    /// that does not start like a log.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ pub trait Source {
     }
 }
 
-/// The files of a log, read by a source one at a time.
+/// The files of a log, which a source reads one at a time.
 pub trait Files {
     /// Returns the open file's place in the log, if the log consists of several files.
     fn place(&self) -> Option<Place>;
@@ -94,7 +94,7 @@ pub trait SeekSource: Source {
     ///
     /// # Errors
     ///
-    /// Returns the error from the seek. In that case, the source stays at its old offset.
+    /// Returns an error if the seek fails. In that case, the source stays at its old offset.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
 }
 

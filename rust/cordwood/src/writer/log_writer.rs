@@ -104,8 +104,8 @@ impl<W: Sink> Writer<W> {
     }
 
     /// Returns the length of the file in bytes, including records that haven't been written yet.
-    /// The length of an open container is not known yet, so while a container is open, this is the
-    /// lowest possible offset for the next record.
+    /// While a container is open, its length is not known yet, so this is the lowest possible
+    /// offset for the next record.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -155,7 +155,7 @@ impl<W: Sink> Writer<W> {
         self.append_any(record)
     }
 
-    /// Does what [`append`](Self::append) does, for any record.
+    /// Implements [`append`](Self::append) for every kind of record.
     #[inline(never)]
     fn append_any(&mut self, record: &[u8]) -> Result<u64, Error> {
         self.check()?;
@@ -176,8 +176,8 @@ impl<W: Sink> Writer<W> {
         Ok(offset)
     }
 
-    /// Like [`append`](Self::append), but for a record of [`BUFFER_LEN`] bytes or more. It is
-    /// written in pieces, so only one piece is copied at a time.
+    /// Like [`append`](Self::append), but for a record of [`BUFFER_LEN`] bytes or more. The record
+    /// is written in pieces, so only one piece is copied at a time.
     #[cold]
     fn append_long(&mut self, record: &[u8]) -> Result<u64, Error> {
         let reserved = self

@@ -24,6 +24,6 @@ pub use sink::Sink;
 #[cfg(feature = "test-storage")]
 pub use storage::Storage;
 
-/// The number of bytes to buffer before a write, small enough for the buffer to stay in the
-/// processor's cache along with the records.
+/// The number of bytes to buffer before a write. At this size, the buffer and the records both stay
+/// in the processor's cache.
 const BUFFER_LEN: usize = 1 << 18;

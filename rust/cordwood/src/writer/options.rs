@@ -16,7 +16,7 @@ options! {
     pub struct WriterOptions {
         /// The length in bytes of the file to append to. The sink must write at the end of that
         /// file. The file's last record must be complete, because readers lose all records between
-        /// a torn record and the next block. Default: 0, a new file.
+        /// a torn record and the next block. Default: 0, which means a new file.
         pub file_len: u64 = 0, set with_file_len;
         /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
         /// Default: `None`, meaning [`Dialect::LEVELDB`].

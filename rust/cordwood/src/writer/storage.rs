@@ -103,8 +103,8 @@ impl DiskFile {
     }
 
     /// Checks whether the path still names this file. Another writer may have renamed it before it
-    /// was locked, and created a new file. Records appended here would then be in the older file,
-    /// even though they are newer than those in the other one.
+    /// was locked, and created a new file. This file would then be the older one, but records
+    /// appended to it would be newer than those in the new file.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -201,8 +201,8 @@ impl Storage for DiskFile {
     }
 }
 
-/// Writes all of `bytes` at `offset`, in one write unless the system accepts only some of them or a
-/// signal interrupts it.
+/// Writes all of `bytes` at `offset`. This takes one write, unless the system accepts only some of
+/// the bytes or a signal interrupts it.
 pub(super) fn write_all(storage: &dyn Storage, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {

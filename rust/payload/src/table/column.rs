@@ -59,8 +59,8 @@ pub enum Values {
         count: usize,
         /// The number of Parquet columns that the items need.
         width: usize,
-        /// How many null items stand for one null list. This is 0 unless the lists have a fixed
-        /// size.
+        /// How many null items are stored for one null list. This is 0 unless the lists have a
+        /// fixed size.
         null_len: usize,
     },
     /// Structures. Each field is a column of the same length.
@@ -231,7 +231,7 @@ impl Column {
     }
 
     /// Checks whether the value at an index was set. The column must not have a later value. For a
-    /// null, only returns true if the type of the column is given.
+    /// null, returns true only if the column's type is given.
     pub(super) fn has(&self, index: usize) -> bool {
         self.len > index
     }
@@ -303,7 +303,8 @@ impl Columns {
         Ok(cell_count)
     }
 
-    /// Sets the value of the column with this name, starting the search for it at the index `hint`.
+    /// Sets the value of the column with this name. The search for the column starts at the index
+    /// `hint`.
     #[inline]
     pub(super) fn set_one(
         &mut self,

@@ -15,8 +15,8 @@ pub enum BytesAs {
     /// As the structure `{"base64": "..."}`.
     #[default]
     Object,
-    /// As text if the bytes are UTF-8, and otherwise as the structure. A table omits rows with
-    /// bytes that are not UTF-8.
+    /// As text if the bytes are UTF-8, and otherwise as the structure. Tables, however, omit rows
+    /// with bytes that are not UTF-8.
     Text,
     /// Hexadecimal digits.
     Hex,

@@ -23,8 +23,8 @@ impl Kinds {
         Kind::ALL.iter().copied().filter(move |&kind| self.has(kind))
     }
 
-    /// Returns the kind of a column with values of these kinds, or [`Kind::Json`] if there are
-    /// several kinds without a common one.
+    /// Returns the kind of a column with values of these kinds, or [`Kind::Json`] if they have no
+    /// common kind.
     pub(super) fn common(self) -> Kind {
         let mut all = self.all();
         match (all.next(), all.next(), all.next()) {

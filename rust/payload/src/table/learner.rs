@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Finds the places in the node where the values have several kinds without a common type, and
-    /// collects their names and kinds.
+    /// Finds the places in the node where values have several kinds without a common type, and
+    /// collects each place's name and kinds.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {
@@ -127,8 +127,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns the default limits. BigQuery has the same column limit, and Datastore the same level
-    /// limit.
+    /// Returns the default limits. BigQuery has the same column limit, and Datastore has the same
+    /// level limit.
     fn default() -> Self {
         Limits {
             columns: 10_000,
@@ -218,7 +218,7 @@ impl Learner {
     }
 
     /// Returns the columns whose values have several types without a common one, and the names of
-    /// these types. `a.b` is a field of `a`, and `a[]` are the items of `a`.
+    /// these types. `a.b` is a field of `a`, and `a[]` means the items of `a`.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
         for (name, node, is_overfull) in self.all() {
@@ -237,7 +237,7 @@ impl Learner {
         names
     }
 
-    /// Returns each column's name and node, and whether it would have too many fields.
+    /// Returns each column's name and node, and whether the column would have too many fields.
     fn all(&self) -> impl Iterator<Item = (&str, &Node, bool)> {
         let columns = self.columns.iter().zip(&self.field_counts);
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))

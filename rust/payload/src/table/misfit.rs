@@ -30,7 +30,7 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// The reason why this value does not fit, if other values of its type do.
+    /// If other values of this type fit, this is the reason why this value does not.
     pub why: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl NotAdded {
         }))
     }
 
-    /// Prepends the name of the outer column or field to that of the inner one.
+    /// Prepends the name of the outer column or field to the inner name.
     pub(super) fn within(mut self, outer: &str) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path.insert_str(0, outer);
@@ -59,7 +59,7 @@ impl NotAdded {
         self
     }
 
-    /// If the misfit is in a row, removes the dot before the column name.
+    /// Removes the dot before the column name if the misfit is in a row.
     pub(super) fn of_row(mut self) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path = misfit.path.strip_prefix('.').unwrap_or(&misfit.path).to_owned();

@@ -158,7 +158,7 @@ impl<'v> Parser<'v> {
         }
     }
 
-    /// Skips white space. If the next byte is `byte`, consumes it and returns true.
+    /// Skips white space. Consumes the next byte if it is `byte`, and returns whether it was.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
         let is_next = self.peek() == Some(byte);
@@ -283,7 +283,7 @@ impl<'v> Parser<'v> {
         Ok(Cow::Owned(text))
     }
 
-    /// Returns the text up to a quotation mark or a backslash. Refuses control characters.
+    /// Returns the text up to the next quotation mark or backslash. Refuses control characters.
     fn plain(&mut self) -> Result<&'v str, Box<Refused>> {
         let rest = &self.text.as_bytes()[self.at..];
         let len = plain_len(rest).unwrap_or(rest.len());
@@ -431,8 +431,8 @@ fn digits_end(text: &[u8], start: usize, number: &mut u64) -> usize {
 pub(super) fn plain_len(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
-    // Sets the highest bit of each byte below `limit`. Bytes after the first of these may have
-    // their highest bit set as well.
+    // Sets the highest bit of each byte below `limit`. After the first such byte, the highest bit
+    // of other bytes may be set as well.
     let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
     let is_end = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
     let (words, _) = text.as_chunks::<8>();
@@ -489,7 +489,7 @@ pub(super) fn twice<'i>(items: &'i [Item<'_>]) -> Result<Option<&'i str>, TryRes
 }
 
 /// Like [`twice`], but for a few items. Most names differ in their length or last byte, so only a
-/// few have to be compared.
+/// few names have to be compared.
 fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     let mut seen = 0_u64;
     let found = items.iter().enumerate().find(|(at, (name, _))| {
@@ -502,8 +502,8 @@ fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     found.map(|(_, (name, _))| name.as_ref())
 }
 
-/// Returns one item per name, with the last value of that name, in the order in which the names
-/// first appear.
+/// Returns one item per name, with the last value of that name, ordered by where each name first
+/// appears.
 fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Box<Refused>> {
     let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();

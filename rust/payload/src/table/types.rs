@@ -72,10 +72,10 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
 pub struct Given {
     /// The name of the type in Arrow, for messages.
     pub name: String,
-    /// The type that the columns are built as. A text type is built as JSON with no quotation marks
+    /// The type used to build the columns. A text type is built as JSON with no quotation marks
     /// around text. Any fields or items have given types as well.
     pub made_as: Type,
-    /// The values that fit.
+    /// The values that fit this type.
     pub fits: Fits,
     /// Whether null fits.
     pub is_nullable: bool,
@@ -84,8 +84,8 @@ pub struct Given {
 /// The values that fit a given type. Casting does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// The values that fit the type that the columns are built as. If that type is a structure,
-    /// fields missing from it are omitted.
+    /// The values that fit the type used to build the columns. If that type is a structure, fields
+    /// missing from it are omitted.
     Same,
     /// No value.
     Nothing,
@@ -95,7 +95,7 @@ pub enum Fits {
     Digits(u64),
     /// Floating-point numbers with this many bits.
     Floats(u64),
-    /// Bytes, and text, which is stored as UTF-8.
+    /// Bytes and text. The text is stored as UTF-8.
     Bytes,
     /// Lists with this many items, or byte strings of this length.
     Count(u64),
@@ -167,7 +167,7 @@ impl Type {
         }
     }
 
-    /// Returns the type that a column of this type is built as.
+    /// Returns the type used to build a column of this type.
     pub fn made_as(&self) -> &Type {
         match self {
             Type::Given(given) => &given.made_as,
@@ -175,7 +175,7 @@ impl Type {
         }
     }
 
-    /// Returns the number of items that each list must have, or 0 if it isn't fixed.
+    /// Returns the number of items that each list must have, or 0 if this number isn't fixed.
     pub(super) fn fixed_len(&self) -> usize {
         match self {
             Type::Given(given) => match (given.fits, &given.made_as) {

@@ -1,5 +1,5 @@
-//! Views that borrow values, in the form used by tables. Some values have fields, and others have
-//! items. `tests/helpers/naive_tables.py` does the same for Python objects.
+//! Views that present borrowed values in the form that tables use. Some values have fields, and
+//! others have items. `tests/helpers/naive_tables.py` does the same for Python objects.
 
 use crate::{
     Entity, EntityKey, EntityValue, Item, Operation, PathElement, PathId, Position, Property, PropertyValue, User,
@@ -56,7 +56,7 @@ pub enum View<'v> {
     Cells(&'v [(&'v str, View<'v>)]),
 }
 
-/// Times in the years 1 to 9999. Others become integers, because Python's `datetime` cannot
+/// Times in the years 1 to 9999. Other times become integers, because Python's `datetime` cannot
 /// represent them.
 pub(super) const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
@@ -115,8 +115,8 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure until it returns `false`. Returns `true` if
-    /// every call did.
+    /// Calls `each` with the fields of a structure until it returns `false`. Returns whether every
+    /// call returned `true`.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {
@@ -168,8 +168,8 @@ impl<'v> View<'v> {
         found
     }
 
-    /// Calls `each` with the items of a list until it returns `false`. Returns `true` if all calls
-    /// did.
+    /// Calls `each` with the items of a list until it returns `false`. Returns whether every call
+    /// returned `true`.
     pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
@@ -193,8 +193,8 @@ fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     (*key != EntityKey::default()).then_some(key)
 }
 
-/// Calls `each` with the operations of a faultless batch until it returns `false`. Returns `true`
-/// if all calls did.
+/// Calls `each` with the operations of a faultless batch until it returns `false`. Returns whether
+/// every call returned `true`.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut next = Position::START;
     while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {

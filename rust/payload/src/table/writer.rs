@@ -38,7 +38,8 @@ pub struct Options {
     /// The columns to keep, in this order, or `None` for all columns. `a.b` is the field `b` of the
     /// column `a`.
     pub wanted: Option<Vec<String>>,
-    /// Whether a table that learns its columns is opened with those of the first records.
+    /// Whether a table that learns its columns is opened with those it learned from the first
+    /// records.
     pub opens_early: bool,
     /// The maximum number of rows.
     pub row_count_max: Option<u64>,
@@ -91,8 +92,8 @@ impl Missing {
     }
 
     /// Returns the existing names for a message. These are the names of the columns that always
-    /// exist and of the columns that have appeared in rows. If a field of a column is wanted, the
-    /// names of all fields in that column are also included.
+    /// exist and of those that have appeared in rows. If a field of a column is wanted, the names
+    /// of all fields in that column are also included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
     }
@@ -144,7 +145,7 @@ pub struct Table {
     record: Current,
 }
 
-/// The rows of a table, once the wanted columns have been selected.
+/// Handles the rows of a table once the wanted columns have been selected.
 #[derive(Debug)]
 struct Written {
     options: Options,
@@ -169,7 +170,7 @@ struct Current {
     /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were only counted because their record has too many of them.
+    /// The number of faults that were counted but not kept, because their record has too many.
     more_fault_count: u64,
 }
 
@@ -323,7 +324,8 @@ impl Table {
     }
 
     /// Returns the faults found since the last call, each with the index of its record. Also
-    /// returns the number of faults that were only counted because their record has too many.
+    /// returns the number of faults that were counted but not kept, because their record has too
+    /// many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -455,7 +457,7 @@ impl Written {
     }
 
     /// Accepts a row whose columns have been selected, and returns whether there was room for it.
-    /// `is_incomplete` says whether at least one wanted column hasn't appeared in any row so far.
+    /// `is_incomplete` is true if at least one wanted column hasn't appeared in any row so far.
     fn add(&mut self, row: &Row<'_>, is_incomplete: bool) -> bool {
         if !self.learn(row) {
             return false;

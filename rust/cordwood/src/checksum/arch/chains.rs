@@ -17,8 +17,8 @@ static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 ///
 /// `crc` advances a state over a word. The old and new states are 64-bit numbers whose upper 32
 /// bits are zero, because on x86-64 an extra instruction to clear those bits would lengthen a chain
-/// by a third. `sum_of_products` returns `a * x + b * y` for `[a, b]` and `[x, y]`, not yet
-/// reduced.
+/// by a third. `sum_of_products` returns the unreduced sum `a * x + b * y` for `[a, b]` and `[x,
+/// y]`.
 ///
 /// Create both closures in a function with `#[target_feature]`, so that they can use its
 /// instructions. `three_chains` is inlined into that function, and the closures are inlined into

@@ -55,7 +55,7 @@ pub(super) struct Rest {
     is_identified: bool,
 }
 
-/// The last reported event. It determines how the bytes after it are reread.
+/// The last reported event, which determines how the bytes after it are reread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     /// No event has been reported yet. MIDDLE and LAST fragments at the start belong to an earlier
@@ -621,8 +621,8 @@ impl Follower {
     }
 
     /// Makes the decoder skip the bytes at the start of the window, where it is waiting: the rest
-    /// of the block, or a fragment of unknown type. Also returns the part of the block that has not
-    /// been written yet.
+    /// of the block, or a fragment of unknown type. Returns the step, and the part of the block
+    /// that has not been written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
         // The block may be incomplete. The rest of it is skipped regardless of its contents, as a
@@ -740,8 +740,8 @@ impl Follower {
     }
 
     /// Returns the result of a poll that has no event to report. If the path refers to another
-    /// file, first determines the format of the log from the existing bytes, as a reader of the
-    /// whole file would. Returns `None` if this call has determined the format.
+    /// file, this first determines the format of the log from the existing bytes, as a reader of
+    /// the whole file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
             self.identify(true)?;
@@ -754,7 +754,7 @@ impl Follower {
     }
 
     /// Continues in the file and directory that now have the names of the followed ones. These may
-    /// be copies, but if they don't belong to the same log, returns an error.
+    /// be copies. Returns an error if they don't belong to the same log.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;

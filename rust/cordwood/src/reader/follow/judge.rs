@@ -38,8 +38,8 @@ struct Place {
     is_part_of_header: bool,
     /// Whether the bytes are a header of type 0 and length 0.
     is_hole: bool,
-    /// Whether the bytes start with a header that a writer of the dialect could have written, for a
-    /// fragment extending past the written bytes.
+    /// Whether the bytes start with a header that a writer of the dialect could have written and
+    /// whose fragment extends past the written bytes.
     is_part_of_fragment: bool,
     /// Whether the bytes may be left over from an older log, which is only possible in a log with a
     /// number. In such a log, only a later fragment from the same log shows that the bytes are
@@ -197,8 +197,8 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Checks whether all bytes that determine the log's format have been written. They have if
-    /// data follows them, even after a long run of zeros.
+    /// Checks whether all bytes that determine the log's format have been written, which is the
+    /// case if data follows them, even after a long run of zeros.
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;

@@ -43,8 +43,8 @@ pub(super) struct LiveFile {
     pub(super) absolute: PathBuf,
     file: File,
     pub(super) identity: FileId,
-    /// The directory of the segmented log containing this file, if any. All offsets are then log
-    /// offsets.
+    /// The directory of the segmented log containing this file, if any. If there is one, all
+    /// offsets are log offsets.
     pub(super) directory: Option<Directory>,
     /// The offset of the first byte of the file.
     pub(super) origin: u64,
@@ -172,8 +172,8 @@ impl LiveFile {
     }
 
     /// Checks whether the name of the followed file or of its directory now refers to another file
-    /// or directory. If so, the names no longer identify the followed log. Returns `None` if no
-    /// file has the name, because the file was renamed or pruned.
+    /// or directory. If so, the names no longer identify the followed log. Returns `None` if the
+    /// followed file's name no longer exists, because the file was renamed or pruned.
     pub(super) fn is_replaced(&self) -> io::Result<Option<bool>> {
         match FileId::at(&self.file_path()) {
             Ok(now) => Ok(Some(now != self.identity)),
@@ -239,8 +239,8 @@ impl LiveFile {
     /// changed since.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
         // A read is only longer than the previous one if all bytes of the previous read were used.
-        // Otherwise, if a gigabyte of zeros followed the written part, the follower would read all
-        // of it.
+        // Without this rule, the follower would read even a gigabyte of zeros after the written
+        // part.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };

@@ -33,8 +33,8 @@ named! {
 
 shows_name!(WaitReason);
 
-/// Why there is no record to return yet, and where. Use this to distinguish an idle writer from one
-/// that is stuck.
+/// Why there is no record to return yet, and at what offset. Use this to distinguish an idle writer
+/// from one that is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
@@ -85,7 +85,7 @@ pub enum Poll<'a> {
     /// [`Follower::wait`](super::Follower::wait) returns this result immediately.
     #[non_exhaustive]
     Rotated {
-        /// The file offset just past the last reported event, in the old file.
+        /// The offset in the old file just past the last reported event.
         offset: u64,
         /// The length of the old file, in bytes.
         file_len: u64,

@@ -1,9 +1,9 @@
 //! A writer changes the file between any two calls that a follower makes to the operating system.
 //!
-//! A follower's poll makes several such calls, so it can see a file from before a write in one call
-//! and from after it in the next. On small logs, these tests try each write before each of these
-//! calls. All writes of these logs are valid, so the follower must return each record once and in
-//! order, and report no damage. Retries are turned off, so bytes that look damaged would be
+//! A follower's poll makes several such calls, so one call can see a file before a write, and the
+//! next call can see it after the write. On small logs, these tests try each write before each of
+//! these calls. All writes of these logs are valid, so the follower must return each record once
+//! and in order, and report no damage. Retries are turned off, so bytes that look damaged would be
 //! reported at once.
 
 use std::cell::{Cell, RefCell};
@@ -48,7 +48,7 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// Returns records. One of them spans two blocks, and another spans three. Later blocks then show
+/// Returns records, including one that spans two blocks and one that spans three. Later blocks show
 /// that earlier ones are complete, and that the bytes that determine the format have been written.
 fn records() -> Vec<Vec<u8>> {
     [5, 40_000, 10, 70_000, 3]
@@ -107,7 +107,7 @@ fn write(path: &Path, offset: usize, bytes: &[u8]) -> Change {
     })
 }
 
-/// Returns all non-decreasing lists of `count` calls, each at most [`CALLS`].
+/// Returns all non-decreasing lists of `count` call numbers, none greater than [`CALLS`].
 fn schedules(count: usize) -> Vec<Vec<usize>> {
     let mut lists = vec![Vec::new()];
     for _ in 0..count {
@@ -182,8 +182,8 @@ fn check(found: &(Vec<Vec<u8>>, LogFormat), format: LogFormat, what: &str) {
     assert!(is_same, "{what}: {:?}", found.1);
 }
 
-/// Follows a log that is written in two parts over a file of zeros. `lens` returns the lengths of
-/// the file of zeros for a log of the given length.
+/// Follows a log that is written in two parts over a file of zeros. Given the length of the log,
+/// `lens` returns the lengths to try for the file of zeros.
 fn check_two_writes(lens: impl Fn(usize) -> Vec<usize>) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("live");

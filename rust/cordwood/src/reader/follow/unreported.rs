@@ -24,7 +24,7 @@ pub(super) enum Answer {
     Final,
 }
 
-/// Where the decoder stopped and the last read started.
+/// Where the decoder stopped, which is also where the last read started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) at: u64,

@@ -24,7 +24,7 @@ use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
     pub(in crate::writer) file_len: u64,
-    /// The bytes after the last complete record, with log offsets.
+    /// The bytes after the last complete record. Their offsets are log offsets.
     pub(in crate::writer) tail: Option<SkippedRegion>,
 }
 
@@ -85,7 +85,7 @@ pub(in crate::writer) fn recover(
 }
 
 /// Returns the format in which to append to a log. It has the given dialect, or the log's own if
-/// none is given. If a dialect is given, also returns the detected foreign format.
+/// none is given. Also returns the detected foreign format if a dialect is given.
 ///
 /// A packed log keeps the compression that its mark names. If the mark is lost, it keeps the
 /// compression of its first container. The given compression is only used if the file has neither a
@@ -178,9 +178,9 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer or ended with a torn record. The new length is synced
-/// before any byte is written after the new end; otherwise, a crash could bring back old bytes
-/// after the new ones. Everything before `known_offset` was on the disk.
+/// Sets the length of a file that was longer than `len` or ended with a torn record. The new length
+/// is synced before any byte is written after the new end; otherwise, a crash could bring back old
+/// bytes after the new ones. Everything before `known_offset` was on the disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -232,7 +232,7 @@ impl LogBefore<'_> {
         read_at_most(self.storage, start - self.grid.origin, len).map_err(|source| self.failed(source))
     }
 
-    /// Returns the error for a damaged log that could be appended to after padding.
+    /// Returns the error for a damaged log that could be appended to if it were padded.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
@@ -242,7 +242,7 @@ impl LogBefore<'_> {
     fn new_end(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         // Without a valid fragment, there is no proof that this file is a log. It may be a log
         // whose first record is torn. If the dialect was named, it may also be a log whose only
-        // records include a sector that never reached the disk.
+        // records are damaged because a sector never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -279,7 +279,7 @@ impl LogBefore<'_> {
         }
     }
 
-    /// Returns the first byte of the padding. The others are zeros.
+    /// Returns the first padding byte. The other padding bytes are zeros.
     ///
     /// Zeros alone could complete a torn record whose missing part is all zeros. The record would
     /// then reappear after it had been reported as lost. The byte 0xff followed by zeros could also
@@ -307,8 +307,8 @@ impl LogBefore<'_> {
     /// Checks whether everything from `start` onward can be the start of a single record: a
     /// truncated header, or a header whose record extends to or past the end of the file.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// Longer text rarely happens to be the start of a header. It is more likely to be the
-        /// entire contents of a small file that is not a log.
+        /// Text that is longer than this is rarely the start of a header. It is more likely to be
+        /// the entire contents of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.end - start;
         let bytes = self.read(start, HEADER_LEN as u64)?;
@@ -331,7 +331,7 @@ impl LogBefore<'_> {
     }
 
     /// Checks whether there is at most a trailer between the checkpoint and `first`, where the next
-    /// record or the remainder of a record starts, or the file ends.
+    /// record starts, the remainder of a record starts, or the file ends.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);
@@ -347,7 +347,8 @@ impl LogBefore<'_> {
     /// options request padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore { grid, options, .. } = *self;
-        // In a segmented log, everything before this file was on the disk when it was created.
+        // In a segmented log, everything before this file was on the disk when the file was
+        // created.
         let checkpoint = options.checkpoint.unwrap_or(0).max(grid.origin);
         // Start reading at the start of the block, so that no bytes inside a record can be mistaken
         // for a record.
@@ -383,8 +384,8 @@ impl LogBefore<'_> {
             let step = reader.step()?;
             let (start, end, is_whole) = match step {
                 Step::Record(span) => (span.offset, span.end_offset, true),
-                // Engine metadata is treated as complete, like a record, and so is a container too
-                // long to decompress, because its checksums are valid.
+                // Engine metadata is treated as complete, like a record. So is a container that is
+                // too long to decompress, because its checksums are valid.
                 Step::Skipped(region) => (
                     region.start,
                     region.end,

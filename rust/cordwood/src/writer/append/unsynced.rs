@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::file::FileId;
 
-/// For each file with a failed sync, an offset: everything before it was on the disk when the sync
-/// failed.
+/// For each file with a failed sync, an offset. Everything before this offset was on the disk when
+/// the sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
 /// The number of files with a failed sync. While it is 0, as it nearly always is, the lock is not
@@ -39,8 +39,8 @@ pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     }
 }
 
-/// If a sync of this file has failed, returns an offset: everything before it was on the disk at
-/// that time. Otherwise, returns `None`.
+/// Returns an offset if a sync of this file has failed, and `None` otherwise. Everything before the
+/// offset was on the disk when the sync failed.
 pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;

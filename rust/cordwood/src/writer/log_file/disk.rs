@@ -20,8 +20,8 @@ impl LogFile {
         self.write_buffer(state)
     }
 
-    /// Writes the buffer to the file. It contains all records that are not in the file yet, except
-    /// those in an open container.
+    /// Writes the buffer to the file. The buffer contains all records that are not in the file yet,
+    /// except those in an open container.
     pub(super) fn write_buffer(&self, state: &mut State) -> Result<(), Error> {
         let Some(storage) = &state.storage else {
             return Err(self.refusal(state));
@@ -143,8 +143,8 @@ impl LogFile {
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports a failed write only once, and that error may have gone to the
-            // truncation after another thread's failed write.
+            // The system reports a failed write only once, and the truncation after another
+            // thread's failed write may have received that error.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;

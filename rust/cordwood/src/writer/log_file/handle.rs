@@ -112,14 +112,14 @@ impl LogFile {
     }
 
     /// Returns the length of the file in bytes, including records that haven't been written yet.
-    /// The length of an open container is not known yet, so while a container is open, this is the
-    /// lowest possible offset for the next record.
+    /// While a container is open, its length is not known yet, so this is the lowest possible
+    /// offset for the next record.
     pub fn offset(&self) -> u64 {
         self.status().offset
     }
 
-    /// Returns how much of the file is on the disk, as a file offset. Everything before it survives
-    /// a machine crash. This is 0 before this writer's first sync.
+    /// Returns how much of the file is on the disk. Everything before this file offset survives a
+    /// machine crash. The offset is 0 before this writer's first sync.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -233,9 +233,9 @@ impl LogFile {
         Ok((self.options.origin + offset, syncs.then_some(state)))
     }
 
-    /// Adds a record to the open container, if nothing else needs to be done. The container stays
-    /// open, and nothing is written or synced.
-    // Inlining this function would make appending to other logs slower.
+    /// Adds a record to the open container if that is all that needs to be done. The container
+    /// stays open, and nothing is written or synced.
+    // Inlining this function would slow down appends to logs without containers.
     #[inline(never)]
     fn gather(&self, state: &mut State, record: &[u8]) -> Option<u64> {
         let is_never_due = matches!(self.options.sync, SyncPolicy::Never | SyncPolicy::OnClose);
@@ -272,8 +272,8 @@ impl LogFile {
     /// # Errors
     ///
     /// Returns the same errors as [`append`](Self::append). If a record is too long, the records
-    /// before it have already been appended. After a failed write, the log keeps the records from
-    /// this call that had already reached the file, if any, but not the others. The log ends at the
+    /// before it have already been appended. If a write fails, any records from this call that had
+    /// already reached the file stay in the log, and the rest are removed. The log ends at the
     /// offset that [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let (extended, unsynced) = self.extend_unsynced(records)?;
@@ -321,7 +321,8 @@ impl LogFile {
         if self.writes_each() {
             self.write_out(&mut state).inspect_err(|_| state.take_back(before))?;
         }
-        // A sync may be due even if a record was too long, because those before it are in the log.
+        // A sync may be due even if a record was too long, because the records before it are in the
+        // log.
         let syncs = state.encoder.offset() > start && self.is_due(&state, state.encoder.end_max());
         if syncs {
             self.write_out(&mut state).inspect_err(|_| state.take_back(before))?;
@@ -329,7 +330,7 @@ impl LogFile {
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }
 
-    /// If `unsynced` contains a state, waits until everything that has been written is on the disk.
+    /// Waits until everything that has been written is on the disk, if `unsynced` contains a state.
     pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
         let Some(state) = unsynced else { return Ok(()) };
         let end = state.written;
@@ -450,8 +451,8 @@ impl LogFile {
         self.wait_until_durable(state, end)
     }
 
-    /// Writes the records before the log offset `offset`. Returns the locked state, and the file
-    /// offset that must be on the disk.
+    /// Writes the records before the log offset `offset`. Returns the locked state and the file
+    /// offset to sync up to.
     pub(in crate::writer) fn written_to(&self, offset: u64) -> Result<(MutexGuard<'_, State>, u64), Error> {
         let mut state = self.usable()?;
         let end = self.options.origin + state.encoder.offset();
@@ -498,8 +499,8 @@ impl LogFile {
     /// ```
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
-            // Do not call `lock` here, for the reason given in `status`. No record was appended in
-            // this process, and the parent writes the buffer.
+            // Do not call `lock` here, for the reason given in `status`. This process has appended
+            // no records. The parent writes the buffer.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;
@@ -533,7 +534,7 @@ impl LogFile {
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;
-        // Writes the end-of-log trailer, after the file header if the log has no records.
+        // Writes the end-of-log trailer. In a log without records, the file header comes first.
         encoder.start(buffer);
         encoder.end(buffer);
         self.write_out(&mut state)?;
@@ -586,7 +587,7 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Reserves room in the buffer for a long record, for which there may not be enough memory.
+    /// Reserves room in the buffer for a long record, or fails if there is not enough memory.
     #[inline]
     fn reserve(&self, state: &mut State, record_len: usize) -> Result<(), Error> {
         if record_len as u64 > self.options.record_len_max {
@@ -636,7 +637,7 @@ impl LogFile {
         }
     }
 
-    /// Returns the error for a failed write or sync, once the state has been updated.
+    /// Returns the error for a failed write or sync. The state must already have been updated.
     pub(super) fn failed(&self, state: &State, source: io::Error) -> Error {
         self.write_error(state, source, None)
     }

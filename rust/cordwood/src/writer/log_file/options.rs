@@ -68,9 +68,9 @@ named! {
         #[default]
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
-        /// there. Refuses any other damage. Damage explained by one flipped bit is also refused,
-        /// because the record may have been synced. So are files that contain no valid fragments,
-        /// because they may not be logs.
+        /// there. Refuses any other damage. Damage that one flipped bit would explain is also
+        /// refused, because the record may have been synced. So are files that contain no valid
+        /// fragments, because they may not be logs.
         Truncate = "truncate",
         /// Keeps every byte, damaged or not, and appends in the next block. Readers still report
         /// the region before this block as skipped.
@@ -98,7 +98,7 @@ options! {
         /// with a complete record. Default: [`OnTornTail::Refuse`].
         pub on_torn_tail: OnTornTail = OnTornTail::default(), set with_on_torn_tail;
         /// The maximum length in bytes of a segment in a [`SegmentedLog`](crate::SegmentedLog). A
-        /// segment is only longer if its first record doesn't fit. A [`LogFile`](crate::LogFile)
+        /// segment is longer only if its first record doesn't fit. A [`LogFile`](crate::LogFile)
         /// ignores this option. Default: 64 MiB.
         pub segment_len: u64 = 64 << 20, set with_segment_len;
         /// How many bytes a [`SegmentedLog`](crate::SegmentedLog) keeps in older segments. Each
@@ -154,7 +154,7 @@ options! {
 log_options!(LogFileOptions);
 
 impl LogFileOptions {
-    /// Returns the given format, using [`Dialect::LEVELDB`] if it doesn't include a dialect.
+    /// Returns the given format, with [`Dialect::LEVELDB`] as the default dialect.
     pub(in crate::writer) fn format(&self) -> LogFormat {
         self.named().or_leveldb()
     }

@@ -22,11 +22,11 @@ pub(in crate::writer) struct State {
     pub(super) durable: u64,
     /// Whether the file's name has been synced to disk. Until then, a machine crash can lose the file.
     pub(super) is_name_durable: bool,
-    /// Whether a thread is syncing, without holding the lock.
+    /// Whether a thread is syncing. It does so without holding the lock.
     pub(super) is_syncing: bool,
     /// The number of threads waiting for a sync, including the thread that is syncing.
     pub(super) waiting: usize,
-    /// The end offset and start time of the last sync that has started.
+    /// The end offset and the start time of the sync that started last.
     pub(super) sync_end: u64,
     pub(super) sync_started: Instant,
     /// The permanent failure, if any.
@@ -68,8 +68,9 @@ pub(super) struct Failure {
     pub(super) undo_error: Option<io::Error>,
 }
 
-/// The position a failed call rolls the log back to. In a log with containers, this is the end of
-/// the last closed container, so a call that may have to roll back closes the open container first.
+/// If a call fails, the log is rolled back to this position. In a log with containers, this is the
+/// end of the last closed container, so a call that may have to roll back closes the open container
+/// first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,
@@ -116,7 +117,7 @@ impl State {
         });
     }
 
-    /// After a failed write, removes the records appended since `mark` that are not in the file.
+    /// Handles a failed write by removing the records since `mark` that are not in the file.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
             // Everything before the mark has been written, and so have some bytes after it.

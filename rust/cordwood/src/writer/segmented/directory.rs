@@ -35,8 +35,8 @@ pub trait Directory: Debug + Send + Sync {
     /// Removes the segment starting at `offset`.
     fn remove(&self, offset: u64) -> Result<(), Error>;
 
-    /// Returns how long ago the segment starting at `offset` was last changed, or `None` if the
-    /// clock says that this time is in the future.
+    /// Returns how long ago the segment starting at `offset` was last changed, or `None` if,
+    /// according to the clock, that time is in the future.
     fn age_of(&self, _offset: u64) -> Option<Duration> {
         None
     }
@@ -69,7 +69,7 @@ pub(super) struct DiskDirectory {
 }
 
 impl DiskDirectory {
-    /// Opens the directory. If it does not exist and `is_created` is set, creates it.
+    /// Opens the directory, creating it first if it does not exist and `is_created` is set.
     pub(super) fn open(path: &Path, is_created: bool) -> Result<Self, Error> {
         let failed = |source| Error::io(source, Some(path));
         let absolute = std::path::absolute(path).map_err(failed)?;
@@ -100,8 +100,7 @@ impl DiskDirectory {
         })?;
         if !had_lock {
             // The lock's name must be on the disk before the first segment is created. Otherwise, a
-            // crash could leave a segment that can't be identified as one, either by its bytes or
-            // by a lock.
+            // crash could leave a segment that neither its bytes nor a lock can identify as one.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {
@@ -112,8 +111,8 @@ impl DiskDirectory {
         })
     }
 
-    /// Removes the lock if opening the directory created it. The files might not belong to a log,
-    /// and the lock would make the next attempt treat them as segments of a log.
+    /// Removes the lock if it was created when the directory was opened. The files might not belong
+    /// to a log, and the lock would make the next attempt treat them as segments of a log.
     pub(super) fn remove_new_lock(&self) {
         if !self.had_lock {
             // No data is lost if the lock cannot be removed. See `is_segment` in the options.

@@ -60,7 +60,7 @@ const EXPIRED_MAX: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct SegmentedLog {
-    /// The options of each segment, with the format of the log but without a checkpoint or an
+    /// The options for each segment. They include the format of the log, but no checkpoint and no
     /// origin.
     options: LogFileOptions,
     path: Option<PathBuf>,
@@ -95,9 +95,9 @@ impl Segments {
         self.starts.back().copied().unwrap_or(0)
     }
 
-    /// Updates the state after the oldest segment has been removed. If the removal couldn't be
-    /// synced, marks the log as failed, because a crash could bring this segment back without the
-    /// next one.
+    /// Updates the state after the oldest segment has been removed. Marks the log as failed if the
+    /// removal couldn't be synced, because a crash could bring this segment back without the next
+    /// one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
         synced.map_err(|source| self.active.fail("sync", source))?;
         self.starts.pop_front();
@@ -119,12 +119,12 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// Returns the same errors as [`LogFile::append_to`] for the last segment, with log offsets and
-    /// the directory's path. Also returns:
+    /// Returns the same errors as [`LogFile::append_to`] for the last segment, but with log offsets
+    /// and the directory's path. Also returns:
     ///
     /// * [`ErrorKind::Locked`] if another writer has the log open.
-    /// * [`ErrorKind::NotASegment`] if the directory contains other files. The directory is not
-    ///   changed.
+    /// * [`ErrorKind::NotASegment`] if the directory contains files other than those of a segmented
+    ///   log. The directory is not changed.
     /// * [`ErrorKind::Corruption`] if a segment is missing between two others, or does not end
     ///   where the next one starts.
     /// * [`ErrorKind::Unsupported`] for a dialect other than [`LEVELDB`](Dialect::LEVELDB) or
@@ -221,7 +221,7 @@ impl SegmentedLog {
         self.discarded_tail
     }
 
-    /// Returns the path of the directory used to open the log.
+    /// Returns the directory path used to open the log.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -237,8 +237,8 @@ impl SegmentedLog {
         self.status().offset
     }
 
-    /// Returns how much of the log is on the disk, as a log offset. Everything before it survives a
-    /// machine crash. After opening, this is where the last segment starts.
+    /// Returns how much of the log is on the disk. Everything before this log offset survives a
+    /// machine crash. After opening, it is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -564,8 +564,8 @@ impl SegmentedLog {
     }
 }
 
-/// Locks the mutex. After a panic in the caller's iterator, the state is consistent, and the active
-/// segment makes every later call fail.
+/// Locks the mutex. After a panic in the caller's iterator, the state is still consistent, but the
+/// active segment makes every later call fail.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -592,8 +592,8 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     unsupported(Err((dialect, Unsupported::Segments)), path)
 }
 
-/// Checks the format of the existing segments. If the newest segment does not reveal its format
-/// yet, sets `options` to the format of the previous one.
+/// Checks the format of the existing segments. Sets `options` to the format of the previous segment
+/// if the newest one does not reveal its format yet.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

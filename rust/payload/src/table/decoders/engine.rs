@@ -1,5 +1,5 @@
-//! Decodes the logs of database engines. A row describes an operation in a write batch, a version
-//! edit, or a table that is still live after all edits.
+//! Decodes the logs of database engines. A row describes a version edit, an operation in a write
+//! batch, or a table that is still live after all edits.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatc
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// The operation to continue with in the same record, if the rows of the earlier operations
-    /// have been taken.
+    /// If the rows of a record's earlier operations have been taken, this is the operation to
+    /// continue with.
     next: Option<(Engine, Position)>,
 }
 
@@ -28,8 +28,8 @@ impl Batches {
         }
     }
 
-    /// Returns the engine of a record. If a fault follows at least one operation, passes the fault
-    /// to `sink`.
+    /// Returns the engine of a record. Passes a fault to `sink` if it follows at least one
+    /// operation.
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
@@ -94,7 +94,7 @@ impl Decode for Batches {
     }
 }
 
-/// Decodes version edits, with one row per edit.
+/// Decodes version edits into one row each.
 #[derive(Debug, Clone)]
 pub(super) struct Edits;
 

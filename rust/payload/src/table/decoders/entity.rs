@@ -9,7 +9,7 @@ use crate::table::row::Row;
 use crate::table::view::View;
 use crate::{Entity, EntityValue, PathElement, PathId, PayloadError, PayloadReason, Value};
 
-/// Decodes entities, with one row per entity.
+/// Decodes entities into one row each.
 #[derive(Debug, Clone)]
 pub(super) struct Entities;
 

@@ -7,7 +7,7 @@ use crate::table::row::Row;
 use crate::table::tree::{Rules, parse, utf8};
 use crate::table::view::View;
 
-/// Decodes arbitrary records into one row each, containing the offsets and the bytes of the record.
+/// Decodes arbitrary records. Each row contains the offsets and the bytes of one record.
 #[derive(Debug, Clone)]
 pub(super) struct Raw;
 

@@ -23,7 +23,7 @@ pub struct Record<'r> {
     /// The file offset where the record's last fragment ends.
     pub end_offset: u64,
     /// Whether the record starts after damage in its block. If this is `None`, rows that contain
-    /// the record's offset don't say whether the record is salvaged.
+    /// the record's offset have no cell for this.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],
@@ -40,7 +40,7 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// Returns the cell for the offset and, if wanted, the one that says whether the record is
+    /// Returns the cell for the offset and, if wanted, the cell that shows whether the record is
     /// salvaged.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
         // This capacity is enough for most rows. Growing the vector takes as long as decoding a
@@ -72,14 +72,14 @@ pub trait Sink {
     fn row(&mut self, row: &Row<'_>) -> bool;
 
     /// Takes a fault in the record. Faults are passed before the record's first row. If there was
-    /// no room for that row, the fault is passed again when the record is decoded again.
+    /// no room for that row, the faults are passed again when the record is decoded again.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink that passes on a record's faults, and its only row as an object.
+/// A sink that passes on a record's faults, and the record's only row as an object.
 pub struct OneRow<'t> {
     /// Takes the row.
     pub take: &'t mut dyn FnMut(View<'_>),
@@ -157,7 +157,7 @@ impl Decoder {
     /// - `live-files`: version edits. Each table that the database has after all edits is a row.
     /// - `entity`: Datastore or Firestore entities.
     /// - `json`: JSON text.
-    /// - `wandb`: JSON text made from a record, with the record's offset.
+    /// - `wandb`: JSON text made from a record. Rows start with the record's offset.
     /// - `wandb-history`: records from a Weights & Biases run. Each step is a row.
     /// - `wandb-run`, `wandb-summary`, `wandb-config`: records from a Weights & Biases run. The
     ///   only row is the run's description, summary or configuration.

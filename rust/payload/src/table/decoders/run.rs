@@ -1,5 +1,6 @@
-//! The row for a Weights & Biases run: either a description of the run (who ran which program,
-//! where, when, and how the run ended), or the summary or the configuration after all changes.
+//! The row for a Weights & Biases run. It holds either a description of the run (who ran which
+//! program, where, when, and how the run ended), or the summary or the configuration after all
+//! changes.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};
@@ -13,7 +14,7 @@ use crate::table::view::View;
 use crate::value::copied;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbChange, WandbEnvironment, WandbRecord, WandbRun};
 
-/// Decodes one row describing a run.
+/// Decodes a run's description into one row.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     /// Whether there is a row that the sink hasn't taken yet.
@@ -175,7 +176,7 @@ fn text_of<'t>(texts: &[Option<&'t str>]) -> View<'t> {
     stated.next().map_or(View::Null, |text| View::Text(text))
 }
 
-/// Decodes one row holding the summary or the configuration of a run.
+/// Decodes a run's summary or configuration into one row.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
     /// Whether the row is the configuration.

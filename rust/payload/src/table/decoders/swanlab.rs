@@ -8,7 +8,7 @@ use crate::table::row::Row;
 use crate::table::view::{TIMES, View};
 use crate::{PayloadReason, SwanlabScalar, Value};
 
-/// Decodes one row per number.
+/// Decodes each number into one row.
 #[derive(Debug, Clone)]
 pub(super) struct Swanlab;
 
@@ -43,7 +43,7 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
 }
 
 /// Returns the number in a model and its epoch, which counts the numbers with the same name.
-/// Returns `None` for a model in any other form.
+/// Returns `None` if the model has an unexpected form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
     let metric = data.get("metric")?;
@@ -89,9 +89,8 @@ fn number(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// Parses a time in the format of Python's `isoformat`, returning microseconds since 1970. The text
-/// ends with an offset from UTC in whole minutes or with `Z`, as in
-/// `2025-06-05T18:32:00.500000+02:00`.
+/// Parses a time in the format of Python's `isoformat` into microseconds since 1970. The text ends
+/// with an offset from UTC in whole minutes or with `Z`, as in `2025-06-05T18:32:00.500000+02:00`.
 fn time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let (clock, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;

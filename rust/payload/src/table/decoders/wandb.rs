@@ -13,7 +13,7 @@ use crate::value::copied;
 use crate::wandb::read_step;
 use crate::{Item, PayloadError, PayloadReason, Value, WandbItems, WandbOutput, WandbRecord};
 
-/// Decodes one row per step, with the step's values. Unreadable values are omitted.
+/// Decodes each step into one row with the step's values. Unreadable values are omitted.
 #[derive(Debug, Clone)]
 pub(super) struct History;
 
@@ -50,7 +50,7 @@ impl Decode for History {
     }
 }
 
-/// Decodes one row per measurement.
+/// Decodes each measurement into one row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Metrics {
     /// When the run started, in microseconds since 1970.
@@ -85,13 +85,13 @@ fn seconds(microseconds: i64) -> Value<'static> {
     Value::Float(microseconds as f64 / 1e6)
 }
 
-/// Decodes one row per printed line. The row contains the time when the start of the line was
+/// Decodes each printed line into one row. The row contains the time when the start of the line was
 /// printed. The end of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
     /// The unfinished lines at the ends of the streams, in the order in which they started.
     unfinished: Vec<Line>,
-    /// The length of the text whose rows have been taken, if the sink had no room for the next row.
+    /// The length of the text whose rows have been taken, or 0 if the sink had room for all rows.
     taken_len: usize,
 }
 
@@ -212,7 +212,7 @@ impl Decode for Output {
     }
 }
 
-/// Parses a run value's JSON text. If the value cannot be read, returns its fault.
+/// Parses a run value's JSON text. Returns the value's fault if it cannot be read.
 pub(super) fn read_value<'r>(
     record: &[u8],
     text: &'r [u8],
@@ -229,7 +229,7 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault for a refused value, as `Err` if the whole record is refused.
+/// Returns the fault for a refused value. This is an `Err` if the whole record is refused.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());

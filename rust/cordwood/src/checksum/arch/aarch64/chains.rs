@@ -49,7 +49,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
         return state;
     }
     if let Some(last) = data.last_chunk::<8>() {
-        // The last 1 to 7 bytes are handled in one step, shifted to the top of a word. The zeros
+        // The last 1 to 7 bytes are shifted to the top of a word and handled in one step. The zeros
         // below them do not change a state of zero.
         let bits = 8 * rest.len() as u32;
         let bytes = u64::from_le_bytes(*last) >> (64 - bits);

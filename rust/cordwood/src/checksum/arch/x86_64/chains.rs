@@ -93,7 +93,7 @@ fn few(mut state: u32, mut rest: &[u8]) -> u32 {
 #[target_feature(enable = "sse4.2")]
 #[inline]
 fn part_of_word(state: u32, word: u64, len: usize) -> u32 {
-    // The bytes are shifted to the top, and the zeros below them do not change a state of zero.
+    // The bytes are shifted to the top. The zeros below them do not change a state of zero.
     let (state, bits) = (u64::from(state), 8 * len);
     (_mm_crc32_u64(0, (word ^ state) << (64 - bits)) ^ (state >> bits)) as u32
 }

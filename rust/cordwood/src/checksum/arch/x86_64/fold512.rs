@@ -3,7 +3,8 @@
 //! steps are done at once.
 //!
 //! Odd bytes don't need a loop. The last 1 to 64 bytes are loaded into a separate register. For
-//! each possible length of this tail, a table holds the factors that advance the bytes before it.
+//! each possible length of this tail, a table holds the factors that advance the bytes before the
+//! tail.
 //!
 //! Folding becomes faster than the `crc32` instruction at about 20 bytes. For long data, it is
 //! twice as fast as three chains of that instruction.
@@ -133,7 +134,7 @@ fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
 
 /// Returns `sum` advanced over fewer than 8 `registers`.
 ///
-/// This is not a loop, because the compiler would move the copies out of it and call `memcpy`.
+/// If this were a loop, the compiler would move the copies out of it and call `memcpy`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied: &mut Copied<COPY>) -> __m512i {
@@ -265,8 +266,8 @@ fn plus(register: __m512i, state: u32) -> __m512i {
 
 /// The factors that advance each lane to the last 16 bytes of the data, indexed by the length of
 /// the tail in bytes, modulo 64. The factors for the register before the tail come first, followed
-/// by those for the register that starts with the tail. The lanes after the tail are zero, and have
-/// factors for a negative distance.
+/// by those for the register that starts with the tail. The lanes after the tail are zero, so their
+/// factors, which are for a negative distance, have no effect.
 ///
 /// The table is aligned so that no load crosses a cache line.
 static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
@@ -283,7 +284,7 @@ const OVER_ALL: usize = 3;
 #[inline]
 fn over_tail(tail_len: usize) -> [__m512i; 2] {
     let (factors, _) = OVER_TAIL.0[tail_len % LANES].as_chunks::<4>();
-    // SAFETY: each reference is to exactly the bytes that are loaded, and the load doesn't require
+    // SAFETY: each reference covers exactly the bytes that are loaded, and the load doesn't require
     // alignment.
     [0, 1].map(|register| unsafe { _mm512_loadu_si512(factors[register].as_ptr().cast()) })
 }
@@ -298,7 +299,7 @@ fn constant([low, high]: [u64; 2]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn load(bytes: &[u8; LANES]) -> __m512i {
-    // SAFETY: the reference is to exactly the bytes that are loaded, and the load doesn't require
+    // SAFETY: the reference covers exactly the bytes that are loaded, and the load doesn't require
     // alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
