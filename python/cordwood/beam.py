@@ -374,10 +374,10 @@ class ReadAllFromLog(PTransform):
             With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
             Default: `False`, which makes each element a record.
         decode: The kind of records, as for `cordwood.scan`. If `decode` is given, each element is a
-            `pyarrow.RecordBatch` of decoded records. With `"raw"`, `"write-batch"`, `"entity"` and `"json"`, ranges are
-            not split further. With any other value, one worker reads the whole log, because a row may depend on other
-            records. Under any policy other than `"raise"`, the `left_out` counter counts the records of other kinds, up
-            to 1,000 in each range. Default: `None`, which returns records as bytes.
+            `pyarrow.RecordBatch` of decoded records. Ranges are not split further. One worker reads the whole log if a
+            row may depend on several records, as with `"wandb-summary"`. Under any policy other than `"raise"`, the
+            `left_out` counter counts the records of other kinds, up to 1,000 in each range. Default: `None`, which
+            returns records as bytes.
         columns: The columns to return with `decode`, as for `cordwood.scan`. Default: `None`.
         schema: The schema to use with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in
             JSON, you must pass a schema, because all logs must have the same columns. Default: `None`.

@@ -61,8 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header extends past the end of the block, or the end of the file proves that the
-            length is wrong.
+        BAD_LENGTH: According to the length in a header, the data ends after the block does, or the end of the file
+            shows that the length is wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.

@@ -55,7 +55,7 @@ def test_opening_a_directory_says_that_it_is_a_directory(tmp_path, mode):
     assert caught.value.filename == str(tmp_path)
 
 
-def test_errors_include_the_operating_systems_message(tmp_path):
+def test_errors_include_the_message_from_the_operating_system(tmp_path):
     """Rust has different texts, such as "entity already exists"."""
     (tmp_path / "there.log").write_bytes(FILE)
     for call, number in [

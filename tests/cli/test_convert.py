@@ -63,7 +63,7 @@ def read(form, source):
 
 
 @pytest.mark.parametrize(("form", "name"), [("parquet", "a.parquet"), ("arrow", "a.arrow"), ("arrow", "a.FEATHER")])
-def test_converting_writes_offsets_and_records_as_columns(form, name, log, tmp_path):
+def test_converted_tables_have_columns_for_offsets_and_records(form, name, log, tmp_path):
     with cordwood.open(log) as reader:
         expected = [(record.offset, record.end_offset, record.data) for record in reader.records()]
     assert [data for _, _, data in expected] == RECORDS

@@ -86,7 +86,7 @@ def test_an_unknown_form_of_swanlab_scalar_raises_an_error(fields):
 @pytest.mark.parametrize(
     "record", [b"{", b"{}x", b'{"a":1,"a":2}', b"\xff", b"\x6a\x02\x08\x01", b"\x6a\x03\x0a\x01\xff"]
 )
-def test_records_that_swanlab_would_not_write_raise_an_error(record):
+def test_a_record_that_swanlab_would_not_write_raises_an_error(record):
     with pytest.raises(PayloadError):
         swanlab.history_row(record)
 

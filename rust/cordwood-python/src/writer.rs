@@ -869,9 +869,9 @@ impl Log {
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
     /// because getting it back can take a long time.
     ///
-    /// The state is also available in a forked child, with one exception. If another thread in the
-    /// parent held the lock of a writer to an object during the fork, this call fails, because no
-    /// thread in the child would ever release that lock.
+    /// The state is also available in a forked child, with one exception. This call fails if the
+    /// writer writes to an object and another thread was using it during the fork, because no thread
+    /// in the child would ever release the writer's lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),

@@ -5,9 +5,9 @@ use std::path::Path;
 use cordwood::ReadOptions;
 use cordwood_payload::VersionEdit;
 
-/// Checks whether the new log at `path` is a MANIFEST that no engine can open. To open a database,
-/// engines need certain numbers. The edits that set them may be missing, because the new log was
-/// salvaged from a damaged one. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
+/// Checks whether the new log at `path` is a MANIFEST that no engine can open. An engine opens a
+/// database only if its MANIFEST sets the numbers that the engine needs. The edits that set them may
+/// be missing, because the new log was salvaged from a damaged one. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
 /// RocksDB `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
 /// A log is a MANIFEST if all its records are version edits. If it has no records, the file name of

@@ -50,8 +50,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
 }
 
 impl Log<'_> {
-    /// Returns the end-of-log trailer with one bit flipped back, if `rest` starts with the trailer
-    /// except for that bit. The trailer has no checksum.
+    /// Returns the end-of-log trailer if `rest` starts with a trailer in which one bit is flipped.
+    /// The trailer has no checksum.
     fn end_trailer(&self, offset: u64, rest: &[u8]) -> Option<Repaired> {
         let trailer = self.format.end_trailer().filter(|_| self.may_end)?;
         let place = only_difference(rest.get(..trailer.len())?, &trailer)?;

@@ -1,4 +1,4 @@
-//! Decides what the bytes at the decoder's offset mean, one event per call. `fragment.rs`
+//! Decides what the bytes at the decoder's offset mean. Each call returns one event. `fragment.rs`
 //! classifies a single fragment, and `log_end.rs` decides where a recycled log ends. Everything
 //! else is decided here.
 

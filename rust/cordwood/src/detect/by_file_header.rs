@@ -69,8 +69,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
 /// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
-/// there, the first fragment may decide: it may be too long for the first block in `first`, which
-/// is shorter than the first block in `second`.
+/// there, the length of the first fragment is considered. The first block is shorter in `first` than
+/// in `second`, so a long fragment may only fit in `second`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let start = first.dialect.prefix().len();
     let (end, second_end) = (first.first_block_len(), second.first_block_len());

@@ -43,7 +43,7 @@ impl Directory {
 pub(super) struct Next {
     /// The log offset of the file's first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed. If so, other files before the next one may also
+    /// Whether the followed file has been removed. If so, files between it and the next one may also
     /// be gone.
     pub(super) is_after_pruning: bool,
 }
