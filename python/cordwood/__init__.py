@@ -15,10 +15,10 @@ exports, `scan` turns the records of many logs into a table for any program that
 page that reports on one or more logs. `index` gives access to records by number. `cordwood.payload` decodes the data
 that programs store in records, and `cordwood.compat` contains replacements for the readers in other packages.
 
-A reader raises a `CorruptionError` when it reaches damage, but you can continue iterating after it. The `on_corruption`
-option can make the reader stop at the damage, skip it, or also salvage the valid records that follow. See `Reader` for
-details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped regions.
-`help(cordwood.errors)` lists all exceptions.
+A reader raises a `CorruptionError` when it reaches damage, but you can continue iterating afterwards. The
+`on_corruption` option can make the reader stop at the damage, skip it, or also salvage the valid records that follow.
+See `Reader` for details. `Reader.ok` shows whether any damage was found, and `Reader.skipped` lists the skipped
+regions. `help(cordwood.errors)` lists all exceptions.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Reads a range of a log, even if another worker takes over its last part, as in Apache Beam."""
+"""Reads a range of a log, even if another worker takes over the last part of the range, as in Apache Beam."""
 
 from __future__ import annotations
 

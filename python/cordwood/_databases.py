@@ -1,4 +1,4 @@
-"""Checks whether a database is complete and, if not, which files its engine lacks.
+"""Checks whether a database is complete and, if not, which needed files are missing.
 
 An engine reads `CURRENT`, then the MANIFEST it names, then the tables and logs that the MANIFEST lists. These files can
 change while cordwood reads them: the engine writes a file before listing it, and removes a file only once it is no
@@ -405,8 +405,8 @@ class _Directory:
     def _log_problems(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         unlisted = self._unlisted_tables(manifest, engine)
         yield from (Problem(ProblemKind.TABLE_UNLISTED, self._path(name)) for name in unlisted)
-        # The table was listed by a later edit, which is missing from the torn MANIFEST. The engine then removed the log
-        # that the MANIFEST names.
+        # The table was listed by a later edit, which is missing from the torn MANIFEST. After that edit, the engine
+        # removed the log that the MANIFEST names.
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
@@ -474,11 +474,11 @@ class _Directory:
         return [name for name in self._needed_logs(manifest) if not self._has_no_record(name, manifest)]
 
     def _missing_writes(self, manifest: _Manifest) -> Iterator[Problem]:
-        """Yields the newest log if the MANIFEST's last sequence number is later than any in the logs.
+        """Yields the newest log if the MANIFEST's last sequence number is higher than any in the logs.
 
         The logs must contain write batches.
 
-        The engine writes a sequence number to a log before writing it to the MANIFEST. But the disk may not preserve
+        The engine writes a sequence number to a log before writing it to the MANIFEST. However, the disk may not keep
         this order, and RocksDB also numbers writes that bypass the log.
         """
         logs = self._written_logs(manifest)
@@ -509,7 +509,7 @@ class _Directory:
 
         LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
         numbers means that writes were lost. An empty log doesn't always leave a gap: a flush closes a log even if it
-        has no writes, and the number in the MANIFEST may be later than those of the log's writes. However, if a table
+        has no writes, and the number in the MANIFEST may be higher than those of the log's writes. However, if a table
         is newer than the next log, it contains the writes of the empty log, unless LevelDB has recovered the next log
         since then.
         """
@@ -523,7 +523,7 @@ class _Directory:
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
         # Reading stops at a log without write batches, or one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
-            # If only one log is needed, as is usual, it doesn't have to be read here.
+            # Usually, only one log is needed, and then it doesn't have to be read here.
             for name in logs if len(logs) > 1 else ():
                 number = _table_or_log_number(name)
                 with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, cast
 
-# A log may have thousands of damaged regions, and a directory may contain just as many logs, so only the first few are
+# A log may have thousands of damaged regions, and a directory may contain thousands of logs, so only the first few are
 # shown.
 _LISTED_MAX = 10
 

@@ -43,5 +43,5 @@ def log_summary(count: int, length: int, path: str | None) -> None:
 
 
 def log_fault(place: str, text: str) -> None:
-    """Logs a fault that involves several files, so reading only one of them would not reveal it."""
+    """Logs a fault that involves several files and can't be found by reading only one of them."""
     _logger.warning("%s: %s", place, text)

@@ -145,7 +145,7 @@ def _is_ok(name: str | Split, result: Any) -> bool:
     """Checks that a `Report` or `Stat` has no fault, or that a `LogMap` shows no damage."""
     if not isinstance(result, Report):
         return getattr(result, "ok", not result.damaged_len)
-    # A split that doesn't include the log's start may contain only an older log.
+    # Everything in a split that doesn't include the log's start may be from an older log.
     is_start = isinstance(name, str) or not name.start
     return result.ok and not (is_start and result.other_log_number is not None)
 
@@ -235,8 +235,8 @@ def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False)
 
     Args:
         one: A function for one log.
-        own: Which of these options `one` has: `"threads"`, `"progress"` and `"start"`. A function with `"start"` also
-            accepts splits.
+        own: Which of these options `one` accepts: `"threads"`, `"progress"` and `"start"`. A function that accepts
+            `"start"` also accepts splits.
         judges_directories: Whether the results include the databases and exports in directories, and whether each
             `Report` takes into account the files alongside its log.
     """
@@ -308,7 +308,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception. Whatever its class, the file is not at fault.
+            # The caller's code raised this exception, so the file is not at fault, whatever the exception's class.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

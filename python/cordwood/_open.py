@@ -286,10 +286,10 @@ def follow(
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path refers to another file or none at all, and every record in the old file
-            has been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file,
-            but misses any file that was only at the path between two polls. `"stop"` ends the iteration. See
-            `Follower`. Default: `"raise"`.
+        on_rotation: What to do once the path refers to another file or to none, and every record in the old file has
+            been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
+            misses any file that was at the path only between two polls. `"stop"` ends the iteration. See `Follower`.
+            Default: `"raise"`.
         poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
         retry_time: If no valid block follows apparent damage, the follower rereads the damage at least three times,
             over at least this many seconds, before reporting it. With 0, damage is reported immediately. Default: 0.1.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of the first ranges. Later ranges have the last length, which is too long for reading just the start."""
+"""The lengths of ranges: short at first, in case only the start is read. Later ranges have the last length."""
 
 AHEAD_MAX = 4
 """At most this many ranges are requested before they are needed, each in its own thread."""
@@ -282,13 +282,13 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names that stores use for versions. Those that change whenever the bytes change come first."""
+"""The names under which stores report versions. Versions that change whenever the bytes do come first."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
     """Returns the version of a file according to its fsspec file system."""
     found = next((info[name] for name in _VERSIONS if info.get(name)), None)
-    # The time is a number in a listing, but a `datetime` for a single file.
+    # In a listing, the time is a number; for a single file, it is a `datetime`.
     return None if found is None else str(found.timestamp() if hasattr(found, "timestamp") else found)
 
 
@@ -322,7 +322,7 @@ class _OnFilesystem:
         return _version_of(self._info())
 
     def _info(self) -> dict[str, Any]:
-        # The file may have been written since the file system cached its listing.
+        # The file may have been written to since the file system cached its listing.
         self._fs.invalidate_cache(self._path)
         info: dict[str, Any] = self._fs.info(self._path)
         return info
@@ -406,11 +406,11 @@ class RangeFile:
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
-        # The log's bytes and version at the time of planning, or else the current version.
+        # The log's bytes and version at the time of planning. If that version isn't known, the current one is used.
         self._planned: list[tuple[int, int, int]] | None
         self._planned, version = marks_of(position) if position else (None, None)
         self._version: str | None = version or getattr(source, "version", None)
-        # The mark of each received range, by the range's start offset.
+        # The mark of each received range, keyed by the range's start offset.
         self._marks: dict[int, tuple[int, int, int]] = {}
         self._is_compared = False
         self._start = max(0, start - BLOCK_LEN)
@@ -447,8 +447,8 @@ class RangeFile:
             try:
                 body = request.result()
             except Exception:
-                # The next read requests the range again. Without `del`, the error would put the request and this
-                # frame in a reference cycle.
+                # The next read requests the range again. Without `del`, the error, the request and this frame would
+                # form a reference cycle.
                 self._forget()
                 del request
                 raise

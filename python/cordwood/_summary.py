@@ -131,15 +131,15 @@ def has_no_dialect(report: Report) -> bool:
 
     If so, the log may have been read in the wrong dialect.
     """
-    # Header lengths differ between dialects, so in the wrong dialect, bytes can look as if a bit in a length had been
-    # flipped. A flipped bit outside a length confirms the dialect.
+    # Header lengths differ between dialects. In the wrong dialect, bytes can therefore look as if a bit in a length had
+    # been flipped. A flipped bit outside a length confirms the dialect.
     flips = (region.bit_flip for region in report.skipped)
     shows_flip = any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
     return not (report.ok or _has_records(report) or report.dialect_known or shows_flip)
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
-    """Returns the report for a reading that returned this many records.
+    """Returns the report for a reading, given the number of records it returned.
 
     The report's `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
     """

@@ -1,9 +1,9 @@
 """Reads and writes logs in Apache Beam pipelines. Requires `pip install 'cordwood[beam]'`.
 
-`ReadFromLog` reads the logs that match a pattern, and `ReadAllFromLog` reads those in a `PCollection`. `WriteToLog`
-writes new logs. A log is split into ranges of blocks, which workers read independently. A runner may split a range
-again while it is being read. Each record is returned exactly once, by the worker that reads the block where the record
-starts.
+`ReadFromLog` reads the logs that match a pattern, and `ReadAllFromLog` reads the logs named in a `PCollection`.
+`WriteToLog` writes new logs. A log is split into ranges of blocks, which workers read independently. A runner may split
+a range again while it is being read. Each record is returned exactly once, by the worker that reads the block where the
+record starts.
 
 >>> import apache_beam
 >>> from cordwood.beam import ReadFromLog, WriteToLog
@@ -83,7 +83,7 @@ class LogOutputs(NamedTuple):
         records: A `PCollection` of the elements the transform returns without `with_damage`.
         damage: A `PCollection` with a tuple for each region that was not returned: the path of the file and the
             `cordwood.SkippedRegion`. Adjacent regions may form one element or several, depending on how the log was
-            split. In total, they always cover the same bytes.
+            split. Either way, the elements cover the same bytes.
     """
 
     records: Any
@@ -281,7 +281,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
             record_len += batch.offsets[count] - batch.offsets[0]
             yield self._named(element, self.of_batch(batch, count))
         element.check()
-        # If the runner has shortened the range, another worker reads the remaining part.
+        # If the runner has shortened the range, another worker reads the rest.
         found = claimed.findings(tracker.current_restriction().stop)
         _count("records", record_count)
         _count("record_bytes", record_len)
@@ -583,9 +583,9 @@ class WriteToLog(PTransform):
     The logs get their final names once all of them are complete. On a local file system, the logs have been synced to
     disk by then, and their directory entries are synced immediately afterwards. A bundle that fails and is retried
     doesn't leave any duplicate records or partial logs. If every shard has a record, existing files whose names match
-    with any text in place of the shard number are removed first. Otherwise, Beam keeps an existing local file instead
-    of a new log with the same name and length. A shard without records becomes an empty log, and a bounded
-    `PCollection` always has at least one shard.
+    the logs' names, with any text in place of the shard number, are removed first. Otherwise, Beam keeps an existing
+    local file instead of a new log with the same name and length. A shard without records becomes an empty log, and a
+    bounded `PCollection` always has at least one shard.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
     of the window. They replace only those existing logs that have the same names.
@@ -593,8 +593,8 @@ class WriteToLog(PTransform):
     Args:
         file_path_prefix: The prefix of the logs' paths. The paths are on one of Beam's file systems.
         file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
-        num_shards: The number of logs, or for an unbounded `PCollection`, the number per window. Default: 0, which lets
-            the runner decide, or for an unbounded `PCollection`, creates one log per window.
+        num_shards: The number of logs, or the number per window for an unbounded `PCollection`. Default: 0, which lets
+            the runner decide, or creates one log per window if the `PCollection` is unbounded.
         shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`
             by a digit of the number of shards, and `W` by the window. With `""`, there is a single log. Default:
             `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.

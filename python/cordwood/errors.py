@@ -125,7 +125,7 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file is not a log, a log cannot be appended to or packed, or a log has a newer version.
+    """A file is not a log, a log cannot be appended to or packed, or a log's version is too new.
 
     To read an unrecognised file as a log, pass `dialect`.
 
@@ -162,8 +162,8 @@ class RecordTooLargeError(_RegionError):
     A `Reader` remains usable, and its next read continues after the record.
 
     Under every policy, a reader of a compressed log also raises this error for a record that decompresses to too many
-    bytes. In that case, it stays before the record, and every further attempt to read raises the same error. See
-    `Reader`.
+    bytes. In that case, the reader stays before the record, and every further attempt to read raises the same error.
+    See `Reader`.
 
     A `Writer` doesn't write a record longer than its `record_len_max`, but remains usable. In that case, the error's
     `offset` is the length of the log, and its `length` is the length of the record.
@@ -192,7 +192,8 @@ class RecordTooLargeError(_RegionError):
 class TornTailError(_RegionError):
     """A log that ends with an incomplete record, or with zeros, was opened for appending.
 
-    If records were appended directly after it, every reader would lose those before the next block.
+    If records were appended directly after the incomplete record or the zeros, every reader would lose all new records
+    before the next block.
 
     Attributes:
         path: The file.
@@ -252,7 +253,8 @@ class LogTruncatedError(_ChangedError):
     Attributes:
         path: The path of the log. `None` if the source has no path.
         offset: The file offset where reading should start.
-        file_len: The length of the file, in bytes. `None` if it isn't known, as for an object with `read`.
+        file_len: The length of the file, in bytes. `None` if the length isn't known, for example for an object with
+            `read`.
         first_offset: The offset where the log starts, if it starts after `offset` because its oldest segments were
             pruned. Otherwise `None`.
     """
@@ -290,8 +292,8 @@ class LogRotatedError(_ChangedError):
     """A followed log's path now names another file or no file, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
-    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. If a file is at the
-    path only between two polls, the follower misses it.
+    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that appears at
+    the path and disappears again between two polls goes unnoticed.
 
     Attributes:
         path: The path of the log.

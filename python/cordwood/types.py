@@ -61,8 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: According to the length in a header, the data ends after the block does, or the end of the file
-            shows that the length is wrong.
+        BAD_LENGTH: According to the length in a header, the data extends past the end of the block, or the end of the
+            file shows that the length is wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -135,7 +135,7 @@ class Reason(StrEnum):
 class Hint(StrEnum):
     """Advice on how to proceed after an error.
 
-    A traceback prints the hint as text after the message.
+    In a traceback, the hint is printed as text after the message.
 
     Attributes:
         ON_CORRUPTION: Continue after the damage, or salvage the log.
@@ -343,7 +343,7 @@ class PayloadReason(StrEnum):
         MISSING_FIELD: A required field of a protocol buffer is missing.
         NOT_UTF8: A string is not valid UTF-8.
         RESERVED_NAME: A property of an entity has a reserved name: `__key__` or `__other_fields__`.
-        TOO_DEEP: The record is nested more deeply than any program writes.
+        TOO_DEEP: The nesting is too deep: no program writes such records.
         TOO_LARGE: A value is too large for the format, or an integer in JSON has more digits than Python accepts.
     """
 
@@ -539,7 +539,7 @@ class Fragment(NamedTuple):
         computed_crc: The checksum computed from the bytes. `None` if the fragment extends past the end of the block
             or the file.
         log_number: The number of the log, if headers of this type contain it. Otherwise `None`.
-        synced_offset: The file was synced up to this offset. `None` if headers of this type don't contain it.
+        synced_offset: The offset up to which the file was synced. `None` if headers of this type don't contain it.
         reason: Why these bytes were not returned as part of a record. `None` for trailers, and for bytes that were
             returned.
         record_offset: The file offset of the record containing the fragment, if that record was returned. Otherwise
@@ -585,7 +585,7 @@ class Fragment(NamedTuple):
 class Report(NamedTuple):
     """A summary of a log's contents and damage, as `verify` and `salvage` return it.
 
-    Comparing two reports ignores their paths. Notebooks display a report as a table.
+    Reports are compared without their paths. Notebooks display a report as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
@@ -594,7 +594,8 @@ class Report(NamedTuple):
         file_len: The length of the whole file, including bytes outside the range. For a segmented log, the offset where
             the log ends. `None` if the length isn't known because an object with `read` was not read to the end.
         outcome: How reading ended.
-        len_by_reason: For each reason found, the number of bytes in its regions, including unlisted regions.
+        len_by_reason: For each reason found, the number of bytes in its regions, including any regions skipped after
+            the first 100,000.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
@@ -614,9 +615,9 @@ class Report(NamedTuple):
             are the offsets up to which the file was synced, which some Pebble records contain. `"bad_metadata"` is
             metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type.
             `"timestamp_sizes"` and `"predecessor"` are RocksDB metadata records, which are not kept if they follow
-            damage in the same block, or if they are damaged and a single flipped bit reveals their contents. Without
-            `"timestamp_sizes"`, RocksDB treats keys with timestamps as if they had none. `"version_edit"` is a MANIFEST
-            edit that every engine needs to open the database.
+            damage in the same block, or if they are damaged and flipping back a single bit reveals their contents.
+            Without `"timestamp_sizes"`, RocksDB treats keys with timestamps as if they had none. `"version_edit"` is a
+            MANIFEST edit that every engine needs to open the database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
@@ -657,7 +658,7 @@ class Report(NamedTuple):
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all regions, including unlisted ones."""
+        """The number of bytes in all skipped regions, including any after the first 100,000."""
         return sum(self.len_by_reason.values())
 
     @property
@@ -698,8 +699,8 @@ class Report(NamedTuple):
 class Stat(NamedTuple):
     """Statistics about the contents of a log, as `stat` returns them.
 
-    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Comparing two `Stat`s ignores
-    their paths. Notebooks display a `Stat` as a table.
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. `Stat`s are compared without their
+    paths. Notebooks display a `Stat` as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
@@ -841,17 +842,17 @@ class ProblemKind(StrEnum):
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
         CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line ending.
-        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses this other file in its place, but LevelDB does not.
-        MANIFEST_MISSING: The MANIFEST that `CURRENT` or Pebble's marker names is missing.
+        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses the file at `path` in its place, but LevelDB does not.
+        MANIFEST_MISSING: The MANIFEST named in `CURRENT` or Pebble's marker is missing.
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
         MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit that every engine needs to open the database.
         MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so it is impossible to determine
             which tables exist.
-        TABLE_MISSING: A table that the MANIFEST lists is missing.
+        TABLE_MISSING: A table listed in the MANIFEST is missing.
         TABLE_SHORT: A table is shorter than stated in the MANIFEST.
         TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another one.
-        LOG_MISSING: A log that the MANIFEST needs is missing.
+        LOG_MISSING: A log needed according to the MANIFEST is missing.
         LOG_SHORT: A log is shorter than its synced length, as stated in the MANIFEST.
         LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, even though a newer log has later ones.
             LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log doesn't
@@ -874,9 +875,9 @@ class ProblemKind(StrEnum):
             all of them were lost.
         TABLE_NEWER: LevelDB created this table after the last edit in the MANIFEST. The log that LevelDB created before
             the table may be missing.
-        TABLE_UNLISTED: This table is newer than the last edit in the MANIFEST, and the log before the table is gone.
-            Either only the log was lost, or the last edits are gone as well. The engine removes the table when it opens
-            the database.
+        TABLE_UNLISTED: This table is newer than the last edit in the MANIFEST, and the log that preceded the table is
+            gone. Either only the log was lost, or the last edits are gone as well. The engine removes the table when it
+            opens the database.
         GIT_LFS_POINTER: Git LFS hasn't fetched this file, but left a pointer in its place. No other problems are
             listed.
         GIT_ANNEX_POINTER: git-annex hasn't fetched this file, but left a pointer in its place.
@@ -1164,10 +1165,10 @@ class KeyChange(NamedTuple):
             this log.
         old_offset: The file offset of the record containing the old value. `None` if it is not in this log.
         is_certain: Whether it is certain that this operation replaces the old value or, if no old value was found, that
-            the old value is not in this log. An interruption between the old value's record and this operation's record
-            makes this uncertain, as does one before this operation's record if no old value was found. An interruption
-            is damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a write batch, or
-            an operation that is neither a put nor the deletion of one key.
+            the old value is not in this log. An interruption makes this uncertain if it lies between the old value's
+            record and this operation's record or, if no old value was found, anywhere before this operation's record.
+            An interruption is damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a
+            write batch, or an operation that is neither a put nor the deletion of one key.
     """
 
     key: bytes

@@ -135,7 +135,7 @@ def regions_of(log: LogEvidence) -> tuple[RegionEvidence, ...]:
 
 
 def key_changes(path: str, report: Report) -> KeyChanges | None:
-    """Returns the keys that a log deletes or overwrites. `None` if its records are not write batches."""
+    """Returns the keys a log deletes or overwrites, or `None` if its records are not write batches."""
     changes = _Changes()
     faulty_count = 0
     has_batch = False

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function to call after each read, passing the number of bytes, or `None` to show no progress."""
+"""A function to call after each read, passing the number of bytes read, or `None` to show no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """A function that reads a file with a given number of threads, and raises a `DialectError` if it is not a log."""
@@ -33,7 +33,7 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The starts of this many files in a store are read in parallel, before the files themselves."""
+"""The maximum number of files in a store whose starts are read in parallel, before the files themselves are read."""
 
 LEN_MIN = 1 << 21
 """A file on disk that is shorter than this is read without a thread, because starting a task would take longer."""
@@ -101,8 +101,8 @@ def each(
     later.
 
     A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of the
-    total bytes, the more threads it gets. A single file gets all the threads. All other files are read when their turn
-    comes, including files in a directory that aren't named like logs.
+    total bytes, the more threads it gets. A single file gets all the threads. All other files, including files in a
+    directory that aren't named like logs, are read when their turn comes.
 
     Args:
         files: The files.

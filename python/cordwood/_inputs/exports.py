@@ -30,15 +30,15 @@ _LEN_MAX = 1 << 20
 """The maximum length of a message to read, in bytes. A message this long lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""At most this many of a list's missing files are reported individually. The rest share one error."""
+"""The maximum number of a list's missing files to report individually. The rest share one error."""
 
 
 def compared(found: list[Input]) -> list[Input]:
-    """Compares the files in a directory with the metadata of the exports there, and returns the files.
+    """Checks the files in a directory against the metadata of its exports, and returns the files.
 
-    A listed file must exist and be a log, just like a file named on the command line. Missing files are added, each
-    with an error. A list that can't be read also gets an error, because there is no way to tell which files are
-    missing.
+    A listed file must exist and be a log, just like a file named on the command line. Missing files are added to the
+    result, each with an error. A list that can't be read also gets an error, because there is no way to tell which
+    files are missing.
     """
     files: list[Input] = []
     # Maps the real path of each listed file to the index of the list and the path to report.
@@ -100,7 +100,7 @@ def listed_files(path: str) -> list[str] | None:
     """Returns the paths listed in an export's metadata, relative to the metadata's directory.
 
     Returns:
-        The paths, or `None` if the file is a log with other contents.
+        The paths, or `None` if the file is a log but not such metadata.
 
     Raises:
         OSError: The file cannot be read.
@@ -239,7 +239,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Returns text that starts with a semicolon, names the first file in this state and counts the others."""
+    """Returns a semicolon and text that names the first file, counts the others and gives the state."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"
@@ -284,7 +284,7 @@ def _export(
 
 
 def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
-    """Returns the number of entities in the files, or `None` if a non-empty one was not read."""
+    """Returns the number of entities in the files, or `None` if any non-empty file was not read."""
     without = {*export.missing_files, *export.empty_files}
     found = [counts.get(os.path.realpath(name)) for name in export.files if name not in without]
     return None if None in found else sum(filter(None, found))
@@ -301,7 +301,7 @@ def _len(path: str) -> int | None:
 
 
 def overall_message(path: str) -> bytes | None:
-    """Returns the message in `*.overall_export_metadata`, or `None` if the log has other contents.
+    """Returns the message in `*.overall_export_metadata`, or `None` if the log contains something else.
 
     Raises:
         OSError: The file cannot be read.
@@ -326,7 +326,7 @@ def stated(message: bytes) -> tuple[int, int]:
     """Returns the number of entities and bytes from an `*.overall_export_metadata` message.
 
     Raises:
-        ValueError: The message has other contents.
+        ValueError: The message is not valid export metadata.
     """
     directories = [dict(_fields(directory)) for directory in _messages(message, 1)]
     entity_count, stated_len = (sum(_number(fields.get(number)) for fields in directories) for number in (3, 4))

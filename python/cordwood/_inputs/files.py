@@ -24,7 +24,7 @@ def is_one_file(names: Sequence[str]) -> bool:
 
 
 def is_directory_of_logs(name: str) -> bool:
-    """Checks whether a name refers to a directory other than a segmented log, which counts as one log."""
+    """Checks whether a name refers to a directory. A segmented log counts as a log, not as a directory."""
     return os.path.isdir(name) and not _listed_segments(name)
 
 
@@ -101,7 +101,7 @@ def sha256_of(log: str, end: int | None, progress: Callable[[int], object] | Non
 
 
 def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] | None = None) -> list[Input]:
-    """Returns the files these names refer to, in the same order and without duplicates.
+    """Returns the files that the names refer to, in the same order and without duplicates.
 
     A pattern is replaced by its matches in sorted order, as in many shells. A directory is replaced by all files in it
     and its subdirectories, ordered by path. A file found in a directory counts as named if it is also named directly or
@@ -146,7 +146,7 @@ def is_plain_file(source: object) -> TypeGuard[str | os.PathLike[str]]:
 
 
 def list_of_export(source: object) -> list[Input] | None:
-    """Returns the file if it is an export's list, which is checked along with the files it names."""
+    """Returns the file if it is an export's list. A list is checked along with the files it names."""
     if not (is_plain_file(source) and os.fsdecode(source).endswith(LIST_SUFFIX)):
         return None
     files = expand([os.fsdecode(source)])
@@ -159,7 +159,7 @@ def named_files(sources: Any) -> list[Input]:
     A source is a path or a URL, a directory, a pattern, several of these, or a tuple of a path and a length.
 
     Raises:
-        TypeError: A source is of some other type.
+        TypeError: A source has an unsupported type.
         ValueError: A length is negative.
     """
     names: list[str | Input] = []
@@ -252,7 +252,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or its files, where only single files can be read."""
+    """Returns the error for a segmented log, or its files, at a location where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
@@ -311,7 +311,7 @@ def _matches(pattern: str) -> Iterator[str]:
     if not two_stars:
         yield from glob.glob(pattern)
         return
-    # `glob` follows the links that `**` matches, even if they form a cycle. Shells don't.
+    # Unlike shells, `glob` follows the links that `**` matches, even if they form a cycle.
     above, below = two_stars.groups("*")
     for top in glob.glob(above) if above else [""]:
         for path, directories, _ in _walk(top or os.curdir):
@@ -354,7 +354,7 @@ def _of_segments(
 def _walk(
     top: str, unreadable: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks a tree like `os.walk`, which is recursive in Python 3.11 and fails at 1,000 levels."""
+    """Walks a tree like `os.walk`, but not recursively. In Python 3.11, `os.walk` fails at 1,000 levels."""
     below = [top]
     while below:
         for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):

@@ -25,7 +25,7 @@ OVERALL_SUFFIX = ".overall_export_metadata"
 """The suffix of a log that describes a whole export."""
 
 RUN_SUFFIXES = (".wandb", ".swanlab")
-"""The suffixes of logs that record runs. Without the dot, each is also the name of the dialect."""
+"""The suffixes of logs that record runs. Without its dot, each suffix is also a dialect's name."""
 
 
 class Input(NamedTuple):
@@ -55,7 +55,7 @@ class Input(NamedTuple):
     segments: tuple[tuple[int, int], ...] = ()
     """The offset and length that each segment had when the segmented log was listed."""
     file_count: int = 1
-    """The number of files this input represents. An export's missing files may share one error."""
+    """The number of files this input represents: several if an export's missing files share an error."""
     identity: Identity | None = None
     """The identity of the file. `None` if it has none, in which case each of its names counts as a file."""
 

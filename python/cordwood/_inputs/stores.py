@@ -1,6 +1,6 @@
 """Finds directories given by URL that aren't checked as a whole, even though all their logs are read.
 
-Only exports are checked as a whole, because that only requires the lengths of their files.
+Only exports are checked as a whole, because this requires just the lengths of their files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 def is_in_archive(name: str) -> bool:
     """Checks whether a name is a URL that contains another URL, such as one for an archive member.
 
-    The name of a file in the same directory cannot be derived from such a member's URL.
+    For an archive member, the names of other files in its directory cannot be derived from the URL.
     """
     return "://" in name and "::" in name
 
@@ -40,7 +40,7 @@ def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
 
 
 def _kind(path: str, name: str) -> str | None:
-    """Returns the kind of directory that contains this file, or `None` if it has none or is checked."""
+    """Returns the kind of the unchecked directory that contains this file, or `None` if there is none."""
     if _OF_DATABASE.fullmatch(name):
         return "a database"
     return "an export" if is_of_export(name) and is_in_archive(path) else None

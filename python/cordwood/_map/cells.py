@@ -179,7 +179,7 @@ class Cells:
 def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: int) -> Cells:
     """Returns a log's cells. Each row has `columns` cells.
 
-    Usually, each row shows one block. For a long log, it shows several blocks, and for a short one, part of a block.
+    Each row usually shows one block. A row shows several blocks of a long log, or part of a block of a short log.
 
     Args:
         source: The log, which is read once.

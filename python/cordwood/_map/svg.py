@@ -1,7 +1,7 @@
 """Draws logs as one SVG document.
 
 The document doesn't need scripts or other files. Browsers show each `<title>` when the pointer hovers over its element.
-`<style>` defines colours for light and dark backgrounds. These are from the Okabe and Ito palette, whose colours can be
+`<style>` defines colours for light and dark backgrounds. The colours are from the Okabe and Ito palette, and can be
 distinguished with any type of colour vision. Damage is also hatched and marked in the margin.
 """
 
@@ -245,7 +245,7 @@ def _box(box: Box, row_len: int) -> Iterator[str]:
 
 
 def _legend(category: Category, length: int, y: int) -> Iterator[str]:
-    """Yields a legend line, which shows how a category is drawn and how many bytes it has."""
+    """Yields a legend line, which shows how a category is drawn and how many bytes belong to it."""
     place = f'x="{_LEFT}" y="{y}" width="18" height="{_BAR}"'
     yield f'<rect class="{category.name.lower()}" {place}/>'
     if category is Category.DAMAGE:

@@ -75,7 +75,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """Yields each possible log and its real path, which doesn't depend on spelling or links."""
+    """Yields each possible log with its real path, which is the same for all spellings and links."""
     files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
     if options.max_files:
         files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)

@@ -29,8 +29,8 @@ class Part(NamedTuple):
 class Job(NamedTuple):
     """A job that writes a table, or one batch of a stream, to a directory of logs.
 
-    The tasks write to a hidden directory next to the target, on the same file system. A commit takes the attempts that
-    Spark accepts, moves their logs to a second hidden directory, and moves that directory into the target. This way,
+    The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
+    attempts that Spark accepts to a second hidden directory, and then moves that directory into the target. This way,
     the target gets either all of the job's logs or none of them, and never contains files from attempts that failed or
     are still running.
 
@@ -65,11 +65,11 @@ class Job(NamedTuple):
         return Part(name, count)
 
     def commit(self, parts: Sequence[Part], *, overwrite: bool = False) -> None:
-        """Makes the logs of these parts visible and removes the job's other files. A second call has no effect.
+        """Makes the given parts' logs visible and removes the job's other files. A second call has no effect.
 
         Raises:
-            OSError: A log is missing, for example because a worker wrote it to its own disk, or the target cannot be
-                changed.
+            OSError: The target cannot be changed, or a log is missing, for example because a worker wrote it to its own
+                disk.
         """
         target = os.path.join(self.target, self.name)
         if not os.path.exists(target):
@@ -100,7 +100,7 @@ class Job(NamedTuple):
         """Checks that the target contains only logs from Spark jobs, because overwriting removes all of its files.
 
         Raises:
-            FileExistsError: The target contains another file.
+            FileExistsError: The target contains anything else.
         """
         for name in os.listdir(self.target) if os.path.exists(self.target) else ():
             if not _is_of_job(os.path.join(self.target, name)):
@@ -154,7 +154,8 @@ def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
     """
     if len(paths) != 1 or "://" in paths[0]:
         raise ValueError(f"the logs are written to one directory that all workers see, not to {', '.join(paths)}")
-    # Using the real path keeps a link intact, and puts the hidden directories on the same file system as the logs.
+    # The real path is used so that a link stays intact and the hidden directories are on the same file system as the
+    # logs.
     target = os.path.realpath(paths[0])
     check_new_directory(target, ())
     return Job(target, PREFIX + name, dialect)

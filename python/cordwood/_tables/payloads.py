@@ -47,9 +47,9 @@ class Payload(NamedTuple):
     kind: Kind | None
     """The kind of records the payload shows, or `None` for all kinds."""
     columns: Mapping[str, ColumnType] | None = None
-    """The columns if they are the same in every log, and otherwise `None`."""
+    """The columns, or `None` if they differ between logs."""
     always: Mapping[str, ColumnType] = {}
-    """If the columns differ between logs, these always come first, even if they have no values."""
+    """The columns that always come first, even without values, if the columns differ between logs."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"
@@ -60,7 +60,7 @@ class Payload(NamedTuple):
     """Whether records without values for the table are skipped."""
 
     def known_columns(self, on_corruption: str) -> dict[str, ColumnType] | None:
-        """Returns the columns if they are known before a log is read, and otherwise `None`.
+        """Returns the columns, or `None` if they aren't known before a log is read.
 
         With the "salvage" policy, rows with an `offset` also show whether the record starts after damage in its block.
         """
@@ -253,10 +253,10 @@ def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | No
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """Returns the kind of a log's first record, or `None` if it is unknown or the expected kind.
+    """Returns the kind of a log's first record, or `None` if the kind is unknown or as expected.
 
-    The log is read with these `Reader` options. A database has write batches in one file and version edits in another,
-    so a different kind is not a fault.
+    The log is read with the given `Reader` options. A database has write batches in one file and version edits in
+    another, so an unexpected kind is not a fault.
     """
     with Reader(path, on_corruption="skip", **options) as reader:
         found, _ = kind_of_records(path, reader)

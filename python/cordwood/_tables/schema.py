@@ -23,7 +23,7 @@ class GivenAs(NamedTuple):
     """The type of a column in a given schema."""
 
     name: str
-    """The name of the type in Arrow, for messages."""
+    """The type's Arrow name, for messages."""
     made_as: ColumnType
     """The type that the native module uses for the column."""
     fits: str

@@ -41,7 +41,7 @@ class Fault(NamedTuple):
     """A fault in a record, found while creating a table."""
 
     part: Literal["record", "row", "value", "rest"]
-    """The part missing from the table: the record, a row, a value, or all rows after the first ones."""
+    """The part missing from the table: the record, a row, a value, or all rows after a certain row."""
     record: Record
     error: PayloadError
 
@@ -75,7 +75,7 @@ class Table(NativeTable):
         limit: int | None = None,
         **options: Any,
     ) -> Self:
-        """Creates a table with these columns, or with columns determined from the records if `columns` is `None`.
+        """Creates a table with the given columns, or with columns determined from the records if `columns` is `None`.
 
         Args:
             payload: The kind of payload in the records.
@@ -279,7 +279,7 @@ def _messages(records: list[Record], report: Report) -> list[Record]:
 
 
 def _is_run(reader: Reader) -> bool:
-    """Checks whether a log belongs to a run, even one that was killed before its first record.
+    """Checks whether a log belongs to a run, even if the run was killed before its first record.
 
     A run's log has a dialect of its own. An empty file is recognised by its name, because wandb writes the file header
     with the first records.

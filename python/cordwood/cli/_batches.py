@@ -30,7 +30,7 @@ class Batches(NamedTuple):
     fault_count: int
     """The number of records that are not valid write batches."""
     faults: list[str]
-    """A message for each of the first faults."""
+    """A message for each of the first few faults."""
     note: str | None
     """A note about which engine wrote the log, if that is uncertain."""
     suspect_before: int | None

@@ -20,7 +20,7 @@ def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: b
 
     Returns the exit status, and the database totals for JSON.
 
-    The text output ends with the number of databases, which isn't included in the logs' totals.
+    The text output ends with the number of databases, which the logs' totals don't include.
     """
     for database in databases:
         if is_quiet and database.ok:

@@ -26,8 +26,8 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
     """Yields lists of the records in a stream.
 
-    With a delimiter, each list contains all the records completed by a single read. With length prefixes, it contains
-    just one record.
+    If records end with a delimiter, each list contains all the records that one read completes. With length prefixes,
+    it contains just one record.
 
     Raises:
         ValueError: The stream ends in the middle of a length-prefixed record, or a record is too long.

@@ -46,8 +46,8 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is empty, is a URL, or names a directory or one of these files. With `overwrite`, this is
-            also raised if the file is or may be a log. A file may be a log if a flipped bit would explain why its first
+        ValueError: The name is empty, is a URL, or names a directory or one of `files`. With `overwrite`, this is also
+            raised if the file is or may be a log. A file may be a log if a flipped bit would explain why its first
             fragment is not valid, if its only record is incomplete, or if it is named like a log.
     """
     if os.path.isdir(destination):
@@ -147,8 +147,8 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
             try:
                 os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. The directory is listed only
-                # in this case. Listing it takes memory, and a lack of memory may have caused the failure.
+                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. In other cases, the directory
+                # isn't listed, because that takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -191,12 +191,12 @@ def _rename_to_new(old: str, new: str) -> None:
 def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     """Makes SIGTERM and SIGHUP call `remove` before they terminate the process.
 
-    By default, these signals would terminate the process immediately. If several files are unfinished, a signal calls
-    the `remove` functions for all of them.
+    By default, these signals would terminate the process immediately. If several files are unfinished, the handler
+    calls the `remove` functions of all of them.
 
     The signal handlers don't raise exceptions, because an exception could interrupt the exit of a context manager and
     skip its last steps. If a signal is ignored, as after `nohup`, or is handled by a program that calls `main`, its
-    handler is left alone.
+    handling is left unchanged.
     """
     import signal
 

@@ -146,7 +146,7 @@ class _Terminal:
 
 
 def print_json(value: object) -> None:
-    """Prints one line of JSON on stdout."""
+    """Prints one line of JSON to stdout."""
     stdout().write(json_bytes(json_text(value)) + b"\n")
 
 

@@ -51,7 +51,7 @@ examples:
 
 def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
     """Returns a parser for some of the verbs, importing a module for each one."""
-    # Without this formatter, argparse would look up the width with `shutil` for each option added.
+    # Without this formatter, argparse would look up the terminal's width with `shutil` for each option added.
     formatter_class = partial(_Formatter, width=terminal_width() - 2)
     parser = _Parser(
         prog="cordwood",
@@ -83,7 +83,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Formats help that fits in a terminal.
 
-    The paragraphs of a description are folded. Indented paragraphs are examples and are left as they are.
+    The paragraphs of a description are wrapped. Indented paragraphs are examples and are left as they are.
     """
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -165,7 +165,7 @@ class _Parser(argparse.ArgumentParser):
 def _path_before_url(name: str) -> str:
     """Returns the name of a source or destination. Puts `./` before an existing path that looks like a URL.
 
-    Otherwise, the path of a log in a directory named `https:`, which an untrusted archive may contain, would cause a
+    An untrusted archive may contain a directory named `https:`. Without the `./`, the path of a log in it would cause a
     network request.
     """
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name

@@ -23,7 +23,7 @@ AUTO_HELP = "one of these, by the dialect and the first record; stderr says whic
 
 
 def report_engine(name: str, text: str) -> None:
-    """Reports that a log may be from any of several engines, and how to choose one."""
+    """Reports that a log may come from any of several engines, and explains how to choose one."""
     complain(f"{display_name(name)}: {text}: --dialect rocksdb or --dialect pebble decides")
 
 
@@ -31,7 +31,7 @@ def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str |
     """Returns a record's kind and the option that decodes it, if `--as` names a different kind.
 
     Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a record
-    can also be decoded as another.
+    can also be decoded as another kind.
     """
     wanted = payload.kind
     if wanted and dialect in wanted.dialects:

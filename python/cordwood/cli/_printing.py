@@ -118,7 +118,7 @@ class Printer:
         data = encode(record.data)
         error = data.get("error") if data else None
         if is_first and error is None and self._payload and self._payload.is_part:
-            # If all records are of a kind other than the requested one, all are skipped.
+            # If no record is of the requested kind, all records are skipped.
             self._report_advice(record)
         if data is None:
             return
@@ -146,7 +146,7 @@ class Printer:
         return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first few errors, or only the first if its record is known to be of another kind."""
+        """Reports the first few errors, or only the first if its record is known not to match `--as`."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -157,7 +157,7 @@ class Printer:
             complain(f"{display_name(self._name)}: the record at offset {record.offset}: {error}")
 
     def _report_advice(self, record: cordwood.Record) -> bool:
-        """Checks whether a record is known not to be of the kind that `--as` names. If so, reports it."""
+        """Checks whether a record is known not to match `--as`. If so, reports the record."""
         advice = other_payload(record.data, self._payload, self._dialect) if self._payload else None
         if advice:
             self.status = Status.DAMAGE
@@ -187,7 +187,7 @@ def _parsed(data: _Encoded) -> _Encoded:
 
 
 def _decoder(payload: Payload, name: str, dialect: str | None) -> Callable[[bytes], _Encoded | None]:
-    """Returns a decoder, which returns `None` for a record without this payload."""
+    """Returns a decoder that returns `None` for any record without the requested payload."""
     decoder = RecordDecoder(payload.name, dialect)
     value_of = _messages() if payload.name == "wandb" else decoder.json
     is_noted = False

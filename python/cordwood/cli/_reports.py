@@ -27,7 +27,7 @@ EMPTY_RUN = "a run without a byte"
 
 
 def format_text(dialect: str, compression: str | None) -> str:
-    """Returns a log's dialect and any compression. A packed log without any is `packed, stored`."""
+    """Returns a log's dialect and any compression. An uncompressed packed log is `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
     return f"{dialect}, {how}" if how else dialect
 
@@ -35,7 +35,7 @@ def format_text(dialect: str, compression: str | None) -> str:
 def state_of_log(
     end: Outcome, zeros: _summary.ZerosAtEnd | None, *, ok: bool, has_zeros_inside: bool, must_be_complete: bool = False
 ) -> str:
-    """Describes a log's state briefly, for stdout. `zeros` describes any zeros at its end."""
+    """Describes a log's state briefly, for stdout. `zeros` describes any zeros at the log's end."""
     if not ok:
         return red("DAMAGED")
     state = red("INCOMPLETE") if must_be_complete else "ok"
@@ -161,7 +161,7 @@ def print_report(
     sha256: str | None = None,
     **fields: object,
 ) -> None:
-    """Prints a report on stdout.
+    """Prints a report to stdout.
 
     Args:
         name: The name of the log.

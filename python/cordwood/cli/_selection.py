@@ -130,7 +130,7 @@ def no_column(name: str, seen: list[str]) -> ValueError:
 
 
 def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
-    """Reports where the limit was reached. If `offset` is `None`, this was before the log was read."""
+    """Reports where the limit was reached. `offset` is `None` if that was before the log was read."""
     place = "before it was read" if offset is None else f"at offset {offset}"
     complain(
         f"{display_name(name)}: stopped {place}, after {quantity(count, noun)}, as --limit says; the rest was not read"

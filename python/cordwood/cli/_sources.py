@@ -62,7 +62,8 @@ class Tally(Fold):
         damaged_count: How many of these logs are damaged.
         other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
         failed_count: The number of sources that could not be read.
-        other_kinds: For each kind of record that wasn't requested, the names of the logs of this kind in directories.
+        other_kinds: For each kind of record that wasn't requested, the names of the logs of that kind found in
+            directories.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Tally(Fold):
         return self.taken(each(self.files, read, options.threads, dialect=options.dialect, shown=shown))
 
     def taken(self, results: Iterable[Result[T]]) -> Iterator[tuple[Input, T]]:
-        """Yields the results of `each` for the logs, in order. Reports failures, and counts other files."""
+        """Yields the results of `each` for the logs, in order. Reports failures and counts non-log files."""
         for file, found in self.take(results):
             if isinstance(found, Exception):
                 text = _report(file.name, found)
@@ -223,8 +224,8 @@ def for_each_source(
         options: Only `sources` and `dialect` are used.
         work: The function to call for each file.
         files: The result of `inputs_of` for the sources, if it has been called.
-        other_kind: A function to call for each log in a directory. If the log isn't of the requested kind, the function
-            returns the log's kind, and the log is left out and reported. Otherwise, it returns `None`.
+        other_kind: A function to call for each log in a directory. If it returns the log's kind, the log is left out
+            and reported. If it returns `None`, the log is passed to `work`.
         tally: The tally to use, if the verb prints totals.
     """
     has_totals = tally is not None

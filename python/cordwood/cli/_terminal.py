@@ -22,12 +22,12 @@ def terminal_width() -> int:
 
 
 def has_color() -> bool:
-    """Checks whether stdout is a terminal that supports colours and the user wants them."""
+    """Checks whether stdout is a terminal that supports colours, and whether the user wants them."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def red(text: str, *, color: bool | None = None) -> str:
-    """Returns text about damage for stdout, in red if `color` is true. `None` means `has_color()`."""
+    """Formats text about damage for stdout, in red if `color` is true. `None` means `has_color()`."""
     return f"\x1b[1;31m{text}\x1b[0m" if (has_color() if color is None else color) else text
 
 
@@ -38,7 +38,7 @@ def fault_count(count: int, adjective: str) -> str:
 
 
 def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None:
-    """Prints a line of a report on stdout, folded if it is too wide. Continuation lines are indented."""
+    """Prints a report line to stdout, wrapped if it is too wide. Continuation lines are indented."""
     lines = [text]
     if len(text) > WIDTH:
         import textwrap
@@ -51,7 +51,7 @@ def print_folded(text: str, *, indent: int = 4, is_damage: bool = False) -> None
 
 
 def print_commands(label: str, commands: Sequence[str]) -> None:
-    """Prints commands without folding them, because they are meant to be copied."""
+    """Prints commands without wrapping them, because they are meant to be copied."""
     for command in commands:
         print(f"  {label:9}{command}")
         label = ""

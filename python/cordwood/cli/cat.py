@@ -1,8 +1,8 @@
 """Print the records of logs.
 
-Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if a whole
-file belongs to another log, in which case its records are not printed, or if an export has an empty file or fewer bytes
-than its metadata states. If a file grows while it is read, it is printed up to about its original length. On a
+Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if an
+export has an empty file or fewer bytes than its metadata states, or if a whole file belongs to another log. The records
+of such a file are not printed. If a file grows while it is read, it is printed up to about its original length. On a
 terminal, control characters are escaped, except with --format raw.
 """
 

@@ -3,8 +3,8 @@
 For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents of
 their records, how many there are, when they were logged, how much is damaged, and the commands that show more. If there
 are several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged, or if
-its file belongs to a log with a different number than its name says. It is also 3 if a database's engine would refuse
-it or lose data because files are missing, or if an export is incomplete.
+its number differs from the number in its file name. It is also 3 if a database's engine would refuse the database or
+lose data because files are missing, or if an export is incomplete.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""For each kind of record, the text about a log that contains it."""
+"""Maps a kind of record to the text about a log that contains it."""
 
 MANIFEST_LEN_LONG = 64 << 20
 """A MANIFEST is mentioned if it is at least this long. A typical one is a thousand times shorter."""
@@ -240,7 +240,7 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """Returns a line with the length of a MANIFEST that takes a while to read, and any remedy."""
+    """Returns a line about a MANIFEST that takes a while to read: its length and any remedy."""
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):
@@ -361,7 +361,7 @@ def _commands(info: Info) -> list[str]:
     damage = [verify] if info.damaged_logs else []
     payload = next(iter(payloads), "other")
     kind = next((kind for kind in KINDS if kind.name == payload), None)
-    # Without this option, records that follow damage in their blocks would be left out.
+    # Without this option, records that follow damage in the same block would be left out.
     source = f"--on-corruption salvage {path}" if info.salvaged_count else path
     if kind is None:
         return [*damage, f"cordwood cat {source}"]

@@ -7,9 +7,9 @@ The copy contains every record. If a log is damaged, ends in an incomplete recor
 its end, no log is written, and the exit status is 3. For these logs, use `cordwood salvage`. The new log is on disk
 before it gets its name, so a file with that name is complete, even with --overwrite. The old log is not changed.
 
-To go back, use the same verb with --dialect. The verb refuses logs that it could not recreate: those with a log number,
-with records compressed one by one, or with an engine's metadata, as RocksDB and Pebble write them. It also refuses run
-files of wandb-core before 0.17.6, and of SwanLab before 0.8.0.
+To unpack a log, use the same verb with --dialect. The verb refuses logs that it could not recreate: those with a log
+number, with records compressed one by one, or with an engine's metadata, as RocksDB and Pebble write them. It also
+refuses run files of wandb-core before 0.17.6, and of SwanLab before 0.8.0.
 
 Two or more logs, a pattern, or all logs in a directory are packed to a directory, as with `cordwood salvage`.
 """

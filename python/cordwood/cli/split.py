@@ -1,11 +1,11 @@
 """Cut logs into byte ranges that workers can read independently.
 
-Each record belongs to exactly one range, the one that it starts in. To read a range, use `cordwood cat --start START
+Each record belongs to exactly one range, the one in which it starts. To read a range, use `cordwood cat --start START
 --end END SOURCE` or `cordwood.open(source, start=start, end=end)`. Only the start of a log is read, and no file is
 written. A log with log numbers (RocksDB or Pebble) is always one range, which is reported if it is longer than --len.
 
 Each range gets a line with its source, start and end, separated by tabs. A name with a tab, a newline or another
-control character cannot be shown in this way, so it needs --json.
+control character cannot be shown in this way. Use --json for such names.
 """
 
 from __future__ import annotations

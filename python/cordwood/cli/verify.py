@@ -5,10 +5,10 @@ zeros. At most 1,000 of these are listed. Regions without user data (a file head
 listed. --json lists these too, and is not limited to 1,000 regions.
 
 The exit status is 3 if a log is damaged, or if the whole file belongs to another log, for example because it was
-renamed. A crash leaves an incomplete record at the end. Zeros before more records, or at the end, are unwritten space,
-padding, or lost data: LevelDB silently skips them. Neither an incomplete record at the end nor zeros are damage, but
-with --strict, the exit status is 3 for either. Zeros that fill the last record's block are considered padding if the
-file consists of whole blocks.
+renamed. A crash leaves an incomplete record at the end. Zeros, whether followed by more records or not, are unwritten
+space, padding, or lost data: LevelDB silently skips them. An incomplete record at the end isn't damage, nor are zeros,
+but with --strict, the exit status is 3 for either. Zeros that fill the last record's block are considered padding if
+the file consists of whole blocks.
 
 Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
 these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows their number.
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> Status:
     for file, (report, sha256, batches) in tally.read(options, read):
         is_damaged = not report.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and is_incomplete(report)
-        # A range that doesn't include the start may contain only an older log.
+        # Everything in a range that doesn't include the start may be from an older log.
         is_other = report.other_log_number is not None and not options.start
         if is_damaged or is_other or not options.quiet:
             fields = batches.fields() if batches else {}

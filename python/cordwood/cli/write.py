@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _report_written(options: argparse.Namespace, start: int) -> None:
-    """Reports how many records were written after the file offset `start` before writing failed.
+    """Reports how many records, from the file offset `start` onward, were written before the failure.
 
     The log is read to count the records, because a failed call does not report how many bytes it has written.
     """

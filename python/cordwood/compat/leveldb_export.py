@@ -115,7 +115,8 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
 def _value(value: entity.Value, *, in_map: bool = False) -> object:  # noqa: PLR0911 - one for each type
     """Returns a value in the form that leveldb-export uses.
 
-    Times have no time zone. In a map, a time is a number of microseconds, and bytes are text.
+    Times have no time zone. Inside a map, times become numbers of microseconds, and bytes become text if they are valid
+    UTF-8.
     """
     match value:
         case entity.Entity():

@@ -310,8 +310,8 @@ def _value(kind: str, value: object) -> Any:
 class VersionEdit:
     r"""A record in a LevelDB or RocksDB MANIFEST, listing the changes that lead to a new database version.
 
-    Iterating yields the same fields as `fields`, but creates them one at a time, because together the fields of a long
-    record take up many times the record's size. `bytes(edit)` is the record.
+    Iterating yields the same fields as `fields`, but creates them one at a time, because all fields of a long record
+    together take up many times the record's size. `bytes(edit)` is the record.
 
     Args:
         record: The record, which is decoded completely.

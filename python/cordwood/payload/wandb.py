@@ -153,7 +153,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns a description of a run, such as its name, its program, its start time and how it ended.
+    """Returns a description of a run, including its name, program, start time and how it ended.
 
     Args:
         records: The records of the run, or the path of its file.

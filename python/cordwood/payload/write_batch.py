@@ -360,7 +360,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
             if end <= joined[-1].end:
                 end, last = joined[-1][1:]
         spans[low:high] = [_Span(start, end, last)]
-        # A log's batches may not all fit in memory.
+        # The batches of a log may be too large to keep in memory together.
         for place in range(max(low - 1, 0), min(low + 1, len(spans) - 1)):
             spans[place] = spans[place]._replace(last=_last_key(spans[place].last))
         if len(spans) > GAPS_MAX + 1:

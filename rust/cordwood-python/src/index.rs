@@ -28,8 +28,8 @@ use crate::values::shown::handle_repr;
 /// `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
 /// index at the same time. An index can be pickled; once unpickled, it opens the files again by
 /// their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
-/// if a path names another log when its file is opened again, or if a record no longer starts at
-/// its old offset.
+/// if a path that is opened again names another log, or if a record no longer starts at its old
+/// offset.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,
@@ -336,8 +336,8 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///     dialect: As for `Reader`.
 ///     log_number: As for `Reader`.
 ///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are left
-///         out of the numbering. Default: `"raise"`.
+///     on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are not
+///         numbered. Default: `"raise"`.
 ///
 /// Returns:
 ///     A `RecordIndex`, which can be pickled and used by any number of threads.

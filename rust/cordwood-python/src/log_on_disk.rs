@@ -4,7 +4,7 @@ use cordwood::damage::SkippedRegion;
 use cordwood::write::LogStatus;
 use cordwood::{Error, LogFile, LogFormat, SegmentedLog};
 
-/// A log on disk. Each log has its own lock, which no thread holds while it waits for a sync.
+/// A log on disk. Each log has its own lock, which no thread holds while waiting for a sync.
 pub(crate) enum LogOnDisk {
     File(LogFile),
     Segments(SegmentedLog),

@@ -173,12 +173,12 @@ impl Object {
 ///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
-///         left after the last complete record. Any other damage raises an exception. So does
-///         damage that a single flipped bit can explain, and so does a file without any valid
-///         fragment. `"pad"`: keep
-///         every byte, damaged or not, and continue in the next block. Readers keep reporting the
-///         skipped bytes. A damaged file without any valid fragment raises an exception, unless you
-///         pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
+///         left after the last complete record. An exception is raised for any other damage, for
+///         damage that a single flipped bit can explain, and for a file without any valid fragment.
+///         `"pad"`: keep every byte, damaged or not, and continue in the next block. Readers keep
+///         reporting the skipped bytes. A damaged file without any valid fragment raises an
+///         exception, unless you pass `dialect` and a crash may have left the file in this state.
+///         Default: `"refuse"`.
 ///     checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
 ///         file from the checkpoint onward to find the end of the log, then rewrites the bytes
@@ -202,8 +202,8 @@ impl Object {
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-///         for `Reader`. To read records longer than 1 GiB, pass the `Reader` a `record_len_max`
-///         that allows them.
+///         for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than 1
+///         GiB.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -387,7 +387,7 @@ impl Writer {
     ///     The number of records appended.
     ///
     /// Raises:
-    ///     OSError: As for `append`, or the column's stream failed.
+    ///     OSError: As for `append`. Also raised if the column's stream fails.
     ///     TypeError: A record is not bytes-like, or `records` is a single record, a string, a
     ///         table or a column of another type.
     ///     ValueError: A record in a column is null. The message contains the record's index.
@@ -487,8 +487,8 @@ impl Writer {
     ///         record.
     ///
     /// Raises:
-    ///     OSError: `offset` is past the end of the log (`errno.EINVAL`), or a write or a sync
-    ///         failed, as for `sync`.
+    ///     OSError: A write or a sync failed, as for `sync`, or `offset` is past the end of the log
+    ///         (`errno.EINVAL`).
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The sink doesn't have a file descriptor.
     ///     ClosedError: The writer is closed.
@@ -512,8 +512,8 @@ impl Writer {
     ///     The log offset where the last segment starts, in bytes.
     ///
     /// Raises:
-    ///     OSError: The segment cannot be created (the writer then stays usable), or a write or a
-    ///         sync failed, as for `sync`.
+    ///     OSError: The segment cannot be created, in which case the writer stays usable. Also
+    ///         raised if a write or a sync fails, as for `sync`.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
     ///
@@ -540,8 +540,8 @@ impl Writer {
     ///     The new `first_offset`.
     ///
     /// Raises:
-    ///     OSError: A segment cannot be removed (the writer then stays usable), or a sync failed,
-    ///         as for `sync`.
+    ///     OSError: A segment cannot be removed, in which case the writer stays usable. Also raised
+    ///         if a sync fails, as for `sync`.
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
@@ -869,9 +869,9 @@ impl Log {
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
     /// because getting it back can take a long time.
     ///
-    /// The state is also available in a forked child, with one exception. This call fails if the
-    /// writer writes to an object and another thread was using it during the fork, because no thread
-    /// in the child would ever release the writer's lock.
+    /// The state is also available in a forked child, except if the writer writes to an object and
+    /// another thread was using the writer during the fork. This call then fails, because no thread
+    /// in the child would ever release the lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -992,8 +992,8 @@ fn locked_soon<'a>(py: Python<'_>, object: &'a Exclusive<Object>) -> Option<Mute
 const NEEDS_A_PATH: &str = "flush, sync, sync_interval and segment_len require a path; \
      for an object, call flush() or sync()";
 
-/// Checks whether `records` is a single record or a string. Iterating over it would yield numbers
-/// or characters.
+/// Checks whether `records` is a single record or a string, since iterating over either would yield
+/// numbers or characters.
 fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
     records.is_instance_of::<PyBytes>()
         || records.is_instance_of::<PyByteArray>()
@@ -1001,9 +1001,9 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyString>()
 }
 
-/// Returns the next records that `extend` should append together, and whether the iterable has
-/// ended. There are at most `count_max` records. The second value is an error if the iterable
-/// raised an exception after these records.
+/// Returns the next records for `extend` to append together, at most `count_max`, and whether the
+/// iterable has ended. The second value is an error if the iterable raised an exception after these
+/// records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,

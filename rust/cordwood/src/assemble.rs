@@ -219,7 +219,7 @@ impl Assembler {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Tells the assembler that the remainder of a record that was refused as too large starts at
+    /// Tells the assembler that a record was refused as too large, and that its remainder starts at
     /// the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };

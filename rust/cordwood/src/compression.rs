@@ -42,7 +42,7 @@ impl Compressor {
     pub(crate) fn new(is_zstd: bool, level: i32) -> Self {
         let context = is_zstd.then(|| {
             let mut context = CCtx::create();
-            // As in RocksDB, frames include a checksum. Setting a parameter only fails if zstd
+            // As in RocksDB, frames include a checksum. Setting a parameter fails only if zstd
             // doesn't recognise the value.
             let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
             for parameter in parameters {
@@ -97,7 +97,7 @@ impl Compressor {
         let len_before = out.len() as u64;
         let mut end = Cursor::new(out);
         end.set_position(len_before);
-        // With this much room, compression can only fail for lack of memory.
+        // With this much room, compression can fail only for lack of memory.
         context.compress2(&mut end, data).is_ok()
     }
 
@@ -107,8 +107,8 @@ impl Compressor {
     }
 }
 
-/// Inserts empty blocks after the header of the last frame in `out`, which starts at `start`, to
-/// lengthen the frame by at least `len` bytes.
+/// Lengthens the last frame in `out` by at least `len` bytes by inserting empty blocks after its
+/// header. The frame starts at `start`.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;
@@ -129,7 +129,7 @@ fn header_len(frame: &[u8]) -> Option<usize> {
     Some(5 + window_len + dictionary_len + content_len)
 }
 
-/// Creates a new compressor, because no state is carried over between records.
+/// Creates a new compressor, because compressors carry no state over between records.
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]

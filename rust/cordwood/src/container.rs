@@ -11,7 +11,7 @@ use crate::format::{BLOCK_LEN, HEADER_LEN, Header};
 /// The first bytes of the mark.
 const MAGIC: [u8; MARK_LEN - 2] = *b"cordwood";
 
-/// The format version that this release writes, and the newest one that it reads.
+/// The format version that this release writes, which is also the newest that it reads.
 pub(crate) const VERSION: u8 = 1;
 
 /// The maximum number of records in a container. Their offsets are consecutive and must lie in the
@@ -184,7 +184,7 @@ impl Head {
 /// up to the length of the remaining body.
 ///
 /// `offsets` must have room for one more entry than there are records.
-// This isn't inlined, because that would leave too few registers for the loop.
+// Inlining this function would leave too few registers for the loop.
 #[inline(never)]
 pub(crate) fn read_offsets(body: &[u8], count: usize, offsets: &mut Vec<usize>) -> Option<usize> {
     offsets.resize(count + 1, 0);
@@ -269,7 +269,8 @@ mod tests {
             assert_eq!(&Mark::new(codec).encode(), payload);
             assert_eq!(Mark::decode(payload), Some(Mark::new(codec)));
         }
-        // The first is vector 11. The second is the longer mark that a later version might use.
+        // The first mark is vector 11. The second is the longer mark that a later version might
+        // use.
         let later = Mark { version: 2, codec: 9 };
         assert_eq!(Mark::decode(b"cordwood\x02\x09"), Some(later));
         assert_eq!(Mark::decode(b"cordwood\x02\x09and more"), Some(later));

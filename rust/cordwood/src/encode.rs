@@ -49,7 +49,8 @@ impl Encoder {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
 
-    /// Returns an encoder for a file that has another dialect, a log number or compression.
+    /// Returns an encoder for a file that has a log number, compression, or a dialect other than
+    /// LevelDB's.
     ///
     /// * With a [log number](LogFormat::log_number), fragments are recyclable (types 5 to 8).
     ///   Without one, they have types 1 to 4.
@@ -226,8 +227,9 @@ impl Encoder {
     }
 
     /// Appends the bytes that a file in this dialect starts with: the header of a run file,
-    /// RocksDB's record declaring compression, or the mark of a packed log. Doesn't append anything
-    /// if the file already has these bytes. [`encode`](Encoder::encode) calls this method first.
+    /// RocksDB's record that declares compression, or the mark of a packed log. Doesn't append
+    /// anything if the file already has these bytes. [`encode`](Encoder::encode) calls this method
+    /// first.
     ///
     /// Aborts the process if there isn't enough memory for `out` to grow, as [`Vec::reserve`] does.
     pub fn start(&mut self, out: &mut Vec<u8>) {
@@ -406,8 +408,8 @@ impl Encoder {
     /// # Ok::<(), cordwood_log::Error>(())
     /// ```
     ///
-    /// If there is not enough memory, this aborts the process or panics as [`encode`](Self::encode)
-    /// does.
+    /// If there is not enough memory, this aborts the process or panics, as
+    /// [`encode`](Self::encode) does.
     #[inline]
     pub fn end_container(&mut self, out: &mut Vec<u8>) {
         if let Some(packing) = &mut self.packing {
@@ -605,7 +607,8 @@ mod tests {
             let len = appended(&mut encoder, &[0; 30_000]);
             assert!((30_003..30_003 + 3 * 200).contains(&(len * 200)), "{len}");
         }
-        // A frame longer than its budget requires leaves the rest of the budget for the next frame.
+        // If a frame is longer than its budget requires, the rest of the budget is left for the
+        // next frame.
         let half = [noise(10_000), vec![0; 20_000]].concat();
         assert!((10_000..11_000).contains(&appended(&mut encoder, &half)));
         assert!(appended(&mut encoder, &[0; 30_000]) < 100);
@@ -719,8 +722,8 @@ mod tests {
         }
     }
 
-    /// A run writes the same bytes as separate calls would, in LevelDB's dialect and in others,
-    /// whatever the lengths of the records, their place in a block and the limit on `out`.
+    /// In LevelDB's dialect and in others, a run writes the same bytes as separate calls would,
+    /// regardless of the records' lengths, their place in a block, and the limit on `out`.
     #[test]
     fn encode_all_writes_the_same_bytes_as_separate_encode_calls() {
         let dialects = [

@@ -1,5 +1,5 @@
-//! The errors from all operations on logs. An error carries its path, offsets and lengths as
-//! values; only `Display` turns them into text.
+//! The errors from all operations on logs. An error contains its path, offsets and lengths as
+//! values. Only `Display` turns them into text.
 
 use std::fmt;
 use std::io;
@@ -115,7 +115,7 @@ pub enum ErrorKind {
         other_log_number: u32,
     },
     /// The log being appended to ends with an incomplete record or with zeros. If records were
-    /// appended there, every reader would lose the ones before the next block.
+    /// appended there, every reader would lose those that come before the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
@@ -401,7 +401,7 @@ impl ErrorKind {
             ErrorKind::Pruned { .. } => Hint::StartAtFirstOffset,
             ErrorKind::Changed { .. } => Hint::StartAgain,
             ErrorKind::NotASegment => Hint::OwnDirectory,
-            // This arm only matches errors from the operating system. An error with its own message
+            // This arm matches only errors from the operating system. An error with its own message
             // already includes advice.
             ErrorKind::Io { source } if source.kind() == io::ErrorKind::IsADirectory && source.get_ref().is_none() => {
                 Hint::ReadDirectory
@@ -561,7 +561,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record that exceeds a compressed log's limit once it is decompressed.
+/// A record that, once decompressed, exceeds the limit of its compressed log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {

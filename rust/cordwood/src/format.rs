@@ -100,8 +100,8 @@ pub enum FragmentKind {
     Plain(Kind),
     /// Types 5 to 8, which carry the log number.
     Recyclable(Kind),
-    /// Pebble's types 9 to 12, which carry the log number and an offset that says how far the file
-    /// had been synced.
+    /// Pebble's types 9 to 12, which carry the log number and the offset up to which the file had
+    /// been synced.
     WalSync(Kind),
     /// Type 9, which declares how the records in a RocksDB log are compressed.
     SetCompression,

@@ -27,8 +27,8 @@ pub(crate) enum Found {
     },
     /// The end-of-log trailer. The log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment from another log. This log ended before that fragment, unless it continues
-    /// in a later block.
+    /// A valid fragment from another log. This log ended before that fragment or continues in a
+    /// later block.
     Stale,
     /// The end of the file.
     Nothing,
@@ -36,8 +36,8 @@ pub(crate) enum Found {
     Incomplete,
 }
 
-/// Classifies the start of `bytes`, which extends to the end of the block or of the known part of
-/// the file.
+/// Classifies the start of `bytes`, which extends to the end of the block, or to the end of the
+/// known part of the file.
 ///
 /// `left` is the number of bytes to the end of the block. `is_last` is true if the file ends where
 /// `bytes` ends.
@@ -79,8 +79,8 @@ pub(crate) fn find_other(
     }
 }
 
-/// Classifies a valid fragment that is not part of a record. Treats it as part of another log only
-/// if its checksum is valid, even if checksums are not verified.
+/// Classifies a valid fragment that is not part of a record. Only a fragment with a valid checksum
+/// is treated as part of another log, even if checksums are otherwise not verified.
 fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<Found> {
     let valid = format.dialect.valid(bytes, verify_checksums)?;
     if format.is_stale(bytes, valid.form) {
@@ -170,8 +170,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     let bad_length = Reason::BadLength { len: header.len };
     let end = format.dialect.stated_end(header, bytes);
     let Some(covered) = bytes.get(KIND_AT..end) else {
-        // If a length extends past the end of the file, LevelDB assumes a torn write and silently
-        // ends the log there.
+        // If a fragment would extend past the end of the file, LevelDB assumes a torn write and
+        // silently ends the log there.
         let is_at_end = bytes.len() < left;
         return if !is_at_end {
             rest(bad_length, rest_len)
@@ -195,8 +195,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Checks whether a header whose length extends past the end of the file can come from a torn
-/// write.
+/// Checks whether a header whose fragment would extend past the end of the file can come from a
+/// torn write.
 ///
 /// A log with a number may be followed by the remains of an older log, which can contain any
 /// header. If a header's type byte is in the next sector and that sector was not written, only
@@ -230,7 +230,7 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
 }
 
 /// Checks whether the bytes after a header prove that the header does not come from a torn write,
-/// even though its length extends past the end of the file.
+/// even though its fragment would extend past the end of the file.
 ///
 /// (a) The checksum does not cover the length. If the checksum is valid for a shorter payload, the
 /// length was damaged. (b) If a complete, valid fragment follows, this header's payload must have
@@ -372,8 +372,7 @@ mod tests {
         );
     }
 
-    /// If a bit is flipped in a length in the last block, LevelDB silently loses the records after
-    /// it.
+    /// If a length in the last block has a flipped bit, LevelDB silently loses the later records.
     #[test]
     fn a_length_contradicted_by_the_following_bytes_is_damage() {
         let mut flipped = fragment(1, b"foo");

@@ -199,7 +199,8 @@ impl RecordIndex {
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
-    ///   `each` has already received: unless damage is an error, they may not be the indexed ones.
+    ///   `each` has already received. Unless damage is an error, they may differ from the indexed
+    ///   ones.
     /// * Any error that [`Reader::next_event`] returns.
     pub fn read<E: From<Error>>(
         &self,

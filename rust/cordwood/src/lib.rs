@@ -189,7 +189,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// The sources of a [`Reader`], and the types it returns, except [`Record`].
+/// The sources of a [`Reader`], and the types it returns other than [`Record`].
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]

@@ -98,8 +98,8 @@ impl Mark {
         })
     }
 
-    /// Reads the last block before `offset`, but only up to `offset`, which must be after the first
-    /// byte of the file.
+    /// Reads the last block before `offset`, stopping at `offset`. The offset must be after the
+    /// first byte of the file.
     pub(crate) fn before(
         base: u64,
         offset: u64,
@@ -187,7 +187,7 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark in the files before the one that starts at the log offset `base`.
+    /// Returns the last mark in the files before the file that starts at the log offset `base`.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
@@ -283,8 +283,8 @@ mod files {
             Ok(Position::of_start(&bytes, base, format))
         }
 
-        /// Checks that the contents of a file or directory belong to the log of this position. A
-        /// log that ends before the offset is not an error here, because the reader reports it.
+        /// Checks that the contents of a file or directory belong to the log of this position. It
+        /// is not an error here if the log ends before the offset, because the reader reports that.
         ///
         /// # Errors
         ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A fault in the bytes of a record, and where it is.
+/// A fault in the bytes of a record, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {

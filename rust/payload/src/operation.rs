@@ -97,7 +97,8 @@ pub enum Operation<'a> {
     CommitWithTimestamp { timestamp: &'a [u8], xid: &'a [u8] },
     /// RocksDB: rolls back the transaction.
     Rollback { xid: &'a [u8] },
-    /// Pebble: deletes the key. `value` is a varint holding the size of the deleted key and value.
+    /// Pebble: deletes the key. `value` is a varint holding the combined size of the deleted key
+    /// and value.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
     /// Pebble: sets range keys, starting at `key`. `value` is the end key as a string, followed by
     /// suffixes and values as strings.

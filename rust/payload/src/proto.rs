@@ -53,9 +53,9 @@ pub struct OtherField<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Reads the fields of a message. Each field before the semicolon sets a variable and may appear
-/// only once. Fields after it may be repeated. All other fields are either skipped, or kept in a
-/// list along with the name of the message.
+/// Reads the fields of a message. Each field listed before the semicolon sets a variable and may
+/// appear only once. Those listed after it may be repeated. All other fields are either skipped, or
+/// kept in a list along with the name of the message.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {

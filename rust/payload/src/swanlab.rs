@@ -33,7 +33,7 @@ pub struct SwanlabScalar<'a> {
 }
 
 impl<'a> SwanlabScalar<'a> {
-    /// Decodes a record. Returns `None` for any other kind of record.
+    /// Decodes a record. Returns `None` if the record doesn't contain a scalar.
     ///
     /// # Errors
     ///

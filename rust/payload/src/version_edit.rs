@@ -58,8 +58,8 @@ impl<'a> VersionEdit<'a> {
         self.fields().try_for_each(|field| field.map(drop))
     }
 
-    /// Decodes the field at an offset in the record. Returns the field and the offset after it, or
-    /// `None` if the record ends at that offset.
+    /// Decodes the field at an offset in the record. Returns the field and its end offset, or
+    /// `None` if the record ends at the given offset.
     ///
     /// To decode all fields, use [`fields`](VersionEdit::fields). This method is for callers that
     /// cannot keep the record borrowed between calls.
@@ -230,7 +230,7 @@ fn new_file<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Value<'a>, PayloadE
     let mut custom_fields = Vec::new();
     if tag == 103 {
         custom_fields = further_fields(cursor, 1, custom_field)?;
-        // Like RocksDB, uses the last of several path ids.
+        // Uses the last path id if there are several, as RocksDB does.
         if let Some(field) = custom_fields.iter().rfind(|field| field.kind == "path_id") {
             path_id = field.value.clone();
         }

@@ -135,7 +135,7 @@ impl VersionState {
     }
 
     /// Returns a column family's name, or `None` if it isn't in the MANIFEST. The default column
-    /// family's name never is.
+    /// family's name is never in a MANIFEST.
     pub fn name(&self, family: u64) -> Option<&[u8]> {
         self.names.get(&family).map(Vec::as_slice)
     }

@@ -131,7 +131,7 @@ pub struct WandbEnvironment<'a> {
 pub struct WandbChange<'a> {
     /// The values to set.
     pub update: WandbItems<'a>,
-    /// The values to remove, whose JSON is empty.
+    /// The values to remove. Their JSON is empty.
     pub remove: WandbItems<'a>,
 }
 
@@ -139,7 +139,7 @@ pub struct WandbChange<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WandbOutput<'a> {
-    /// Whether the text was printed to stderr. Otherwise it was printed to stdout.
+    /// Whether the text was printed to stderr rather than stdout.
     pub is_stderr: bool,
     /// When the text was printed, in microseconds since 1970-01-01 00:00 UTC.
     pub timestamp: Option<i64>,
@@ -152,7 +152,7 @@ pub struct WandbOutput<'a> {
 #[non_exhaustive]
 pub struct WandbItem<'a> {
     /// The names on the path to the value, from the name in the outermost dictionary to the value's
-    /// own name. There is at least one.
+    /// own name. There is at least one name.
     pub path: Several<&'a str>,
     /// The value as JSON.
     pub value_json: &'a str,

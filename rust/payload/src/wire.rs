@@ -181,7 +181,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Writes these pieces as one string.
+/// Writes the given pieces as one string.
 pub(super) fn put_string(out: &mut Vec<u8>, pieces: &[&[u8]]) -> Result<(), PayloadError> {
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     let prefix = u32::try_from(len).map_err(|_| too_large(out, len))?;
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn decodes_known_varints() {
-        // 300 is the example in the format's documentation. The other numbers are the largest of
-        // their kinds.
+        // The number 300 is the example in the format's documentation. The others are the largest
+        // numbers of their types.
         assert_eq!(Cursor::new(b"\xac\x02", 0).varint32(), Ok(300));
         assert_eq!(Cursor::new(b"\xff\xff\xff\xff\x0f", 0).varint32(), Ok(u32::MAX));
         let largest = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";

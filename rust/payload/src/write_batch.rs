@@ -74,7 +74,7 @@ impl<'a> WriteBatch<'a> {
 
     /// Returns the operations, in order. The iterator ends after the first error. After the last
     /// operation, it returns an error if the header has a [wrong count](PayloadReason::WrongCount)
-    /// or if sequence numbers have more than 56 bits.
+    /// or if a sequence number would have more than 56 bits.
     pub fn operations(&self) -> impl Iterator<Item = Result<Operation<'a>, PayloadError>> + use<'a> {
         let (batch, mut next) = (*self, Some(Position::START));
         iter::from_fn(move || {
@@ -96,9 +96,9 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the fault of the operation or, at the end of the record, of the header. The header's
-    /// fault is [`WrongCount`](PayloadReason::WrongCount) if its count differs from the number of
-    /// counted operations. LevelDB and RocksDB refuse such a batch. The fault is
+    /// Returns the fault in the operation or, at the end of the record, the fault in the header.
+    /// The header's fault is [`WrongCount`](PayloadReason::WrongCount) if its count differs from
+    /// the number of counted operations. LevelDB and RocksDB refuse such a batch. The fault is
     /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
     /// bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {
@@ -124,7 +124,7 @@ impl<'a> WriteBatch<'a> {
         Ok(())
     }
 
-    /// Builds a record from these operations. The count in its header is derived from them.
+    /// Builds a record from the given operations, which also determine the count in its header.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<'a> WriteBatch<'a> {
 /// The largest sequence number. Internal keys store sequence numbers in 56 bits.
 const SEQUENCE_MAX: u64 = (1 << 56) - 1;
 
-/// Checks whether `count` operations can have sequence numbers starting with `sequence`.
+/// Checks whether `count` operations can be numbered consecutively from `sequence`.
 fn has_room(sequence: u64, count: u32) -> bool {
     sequence.saturating_add(u64::from(count.saturating_sub(1))) <= SEQUENCE_MAX
 }

@@ -26,7 +26,7 @@ from cordwood.cli.convert.sinks import BINARY_FORMATS, Target
 from cordwood.types import PayloadReason
 
 FILE = "__file__"
-"""The column for file names in tables that start with a run's ID, which several files may share."""
+"""The column for file names if rows start with a run's ID, which several files may share."""
 
 _BATCH_LEN = 4 << 20
 """The approximate size, in bytes, of the records to convert to rows at a time."""
@@ -47,8 +47,8 @@ class Logs:
     """The logs that make up a table.
 
     Attributes:
-        origins: The columns at the start of each row that show which of several logs it comes from. There is one such
-            column, or two if the column with the file name is also requested.
+        origins: The leading columns, which show which of several logs a row comes from. There is one such column, or
+            two if the column with the file name is also requested.
         firsts: For each log that could be read to its end, the result of the first reading.
     """
 
@@ -111,7 +111,7 @@ class Logs:
     def new_table(
         self, columns: dict[str, ColumnType] | None, *, form: str | None = None, opens_early: bool = True
     ) -> Table:
-        """Returns a table with these columns. If `columns` is `None`, the table determines its columns."""
+        """Returns a table with the given columns. If `columns` is `None`, the table determines its columns."""
         options = self._options
         form = form or self._form
         return Table(
@@ -165,7 +165,7 @@ class Logs:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns that a table has determined, and reports those for which only JSON fits."""
+        """Returns the columns that a table has determined, and reports any that had to become JSON."""
         # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
@@ -267,7 +267,7 @@ class Logs:
         target.sink()
         self._report_run_ids()
         if table.row_count and not table.columns and self._form in ("csv", "parquet"):
-            # Without columns, pyarrow doesn't write any rows to Parquet, and CSV can't show any.
+            # If a table has no columns, pyarrow writes no rows to Parquet, and CSV can't represent any.
             name = display_name(self._options.sources[0])
             form = {"csv": "CSV", "parquet": "Parquet"}[self._form]
             complain(
@@ -303,7 +303,7 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""For each part that may be missing: its noun, the message for one missing part, and the words after the total."""
+"""Maps a missing part to its noun, the message for one such part, and the words after the total."""
 
 
 class Faults:
@@ -320,7 +320,7 @@ class Faults:
         self._counts = dict.fromkeys(_WORDS, 0)
         self._reported_max = dict.fromkeys(_WORDS, REPORTED_MAX)
         self._unknown_count = 0
-        # The offset of the first record left out, and whether the log contains records of a kind not requested.
+        # The offset of the first record left out, and whether any records are of a kind that wasn't requested.
         self._first_left_out: int | None = None
         self._is_other_kind = False
 

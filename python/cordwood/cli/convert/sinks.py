@@ -23,7 +23,7 @@ SUFFIXES = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-"""The form of the table for each suffix of the destination."""
+"""Maps the suffix of a destination to the form of the table."""
 
 TABLE_FORMATS = ("ndjson", "csv", "parquet", "arrow")
 
@@ -44,7 +44,7 @@ def check_installed(form: str) -> None:
 
 
 class Target(contextlib.ExitStack):
-    """A table and its file. The first output opens the file, which gets its name once it is complete."""
+    """A table and its file, which is opened for the first output and gets its name when complete."""
 
     def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Target(contextlib.ExitStack):
 class _ArrowSink:
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    Another thread writes batches to a file while the next ones are made. The threads can run at the same time, because
+    A second thread writes batches to a file while later batches are made. The threads can run at the same time, because
     pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C would not interrupt
     any other thread while it waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
     """
@@ -109,7 +109,7 @@ class _ArrowSink:
             self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
-        """Writes a batch in the other thread. If an earlier batch failed, raises its error instead."""
+        """Writes a batch in the second thread, or raises the error of an earlier batch that failed."""
         if earlier is not None:
             earlier.result()
         self._writer.write_batch(batch)
@@ -131,7 +131,7 @@ class _ArrowSink:
             self._pending.popleft().result()
 
     def close(self) -> None:
-        """Writes the end of the file, even if it is incomplete and will be removed. The file stays open."""
+        """Writes the end of the file, even if the file is incomplete and will be removed. It stays open."""
         try:
             self._wait()
         finally:
@@ -143,7 +143,7 @@ class _ArrowSink:
 
 
 _PENDING_MAX = 2
-"""At most this many batches wait to be written. The same number is made at a time."""
+"""The maximum number of batches being written or waiting to be written."""
 
 _ROWS_MIN = 1_000
 """With fewer rows than this, it is unclear whether a column's values repeat."""

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _notes(cells: Cells) -> list[str]:
-    """Returns the texts about records after damage and about zeros."""
+    """Returns the notes about records that follow damage, and about zeros."""
     notes = [salvaged_text(cells.salvaged_count)] if cells.salvaged_count else []
     if cells.zeros_inside_len:
         notes.append(zeros_inside_text(cells.zeros_inside_len))

@@ -58,7 +58,7 @@ def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) 
 
 
 def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
-    """Returns the characters of a row, changing the colour once for each run of the same category."""
+    """Returns a row's characters, changing the colour once for each run of cells in one category."""
     if not color:
         return "".join(drawn)
     out: list[str] = []

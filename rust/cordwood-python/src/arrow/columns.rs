@@ -80,16 +80,15 @@ impl Column {
     }
 }
 
-/// Returns these columns of a batch as a table. `path` is the path of the log that contains the
+/// Returns the given columns of a batch as a table. `path` is the path of the log that contains the
 /// records.
 pub(crate) fn table(columns: &[Column], batch: &Arc<PooledBatch>, path: Option<&Path>) -> Array {
     let columns = columns.iter().map(|column| column.array(batch, path));
     Array::table(batch.records().len(), columns.collect())
 }
 
-/// Returns a column with the path of the log that contains these records. Its dictionary holds only
-/// this path, because a dictionary with the paths of all logs could take more space than the
-/// batch's records.
+/// Returns the path column of a batch. Its dictionary holds only the path of the batch's log,
+/// because a dictionary with the paths of all logs could take more space than the batch's records.
 fn path_column(path: Option<&Path>, len: usize) -> Array {
     let text = path.map_or_else(Vec::new, |path| path.to_string_lossy().into_owned().into_bytes());
     let ends = Memory::I32(vec![0, text.len() as i32]);

@@ -207,8 +207,8 @@ impl RecordArray {
         self.array.null_count != 0 && !validity.is_null() && unsafe { *validity.add(at / 8) } >> (at % 8) & 1 == 0
     }
 
-    /// Returns the offset at this index, or `None` if the offset is negative. The index must be at
-    /// most the end of the range.
+    /// Returns the offset at this index, or `None` if the offset is negative. The index must not
+    /// exceed the end of the range.
     fn offset(&self, at: usize) -> Option<usize> {
         let offsets = self.buffer(1);
         // SAFETY: the buffer has one offset for each value before the end of the range, plus one

@@ -75,7 +75,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///         and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
 ///         incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-///     retry_time: Apparent damage that no valid block follows may be a write still in progress.
+///     retry_time: Apparent damage may be a write still in progress if no valid block follows it.
 ///         Before reporting such damage, the follower rereads the bytes at least three times, over
 ///         at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
 ///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
@@ -246,8 +246,8 @@ impl Follower {
     /// Returns the end of the data returned or skipped so far, as a file offset.
     ///
     /// A new follower with this offset as its `start` returns the records that this follower would
-    /// return next. However, if a record starts before this offset and its start was damaged, the
-    /// new follower doesn't report the rest of that record.
+    /// return next. However, if a record starts before this offset and the start of the record was
+    /// damaged, the new follower doesn't report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -267,8 +267,9 @@ impl Follower {
     /// Returns the position at the end of the data returned or skipped so far.
     ///
     /// A position also identifies the log. A new follower with this position as its `start`
-    /// continues as it would from the offset that `tell` returns, but raises `LogChangedError` if
-    /// the path names another log by then. To store a position, convert it with `str`.
+    /// continues as if its `start` were the offset that `tell` returns, but raises
+    /// `LogChangedError` if the path names another log by then. To store a position, convert it
+    /// with `str`.
     ///
     /// Returns:
     ///     A `Position`. To determine it, at most two blocks of the file are read.
@@ -290,7 +291,8 @@ impl Follower {
             .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
-    /// Where and why the last step or `poll` found no record. `None` if it found one or failed.
+    /// Where and why the last step or `poll` found no record. `None` if it found a record or
+    /// failed.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting)
@@ -332,7 +334,7 @@ impl Follower {
         Ok(self.seen(py)?.skipped.len())
     }
 
-    /// How following ended. `"unfinished"` until it ends.
+    /// How following ended, or `"unfinished"` until it ends.
     ///
     /// The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
     /// `"clean"` after the trailer of a closed Pebble log. After a rotation with

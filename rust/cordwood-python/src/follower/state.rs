@@ -47,7 +47,7 @@ impl State {
 pub(crate) struct Open {
     pub(crate) follower: Follower,
     pub(crate) skipped: Skipped,
-    /// The result of the last poll if it found no event, or else `None`.
+    /// The result of the last poll if it found no event. Otherwise `None`.
     pub(crate) waiting: Option<NotYet>,
     pub(crate) end: Option<End>,
     /// The options for the next file at the path.
@@ -66,7 +66,7 @@ pub(crate) enum Taken<T> {
     /// There is no record yet, but the next poll may find one immediately. The caller first checks
     /// for signals, without holding the lock, because a handler may close the follower.
     Again(Messages),
-    /// There is no record. The value is how long to wait before the next poll.
+    /// There is no record. The value is the time to wait before the next poll.
     Wait(Duration),
     End(Messages),
 }
@@ -159,7 +159,8 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that found no event while the path names another file or none.
+    /// Returns the result of a poll that found no event while the path names another file or no
+    /// file.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,

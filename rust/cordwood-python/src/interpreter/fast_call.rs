@@ -181,8 +181,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 /// an instance of the final class.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
-        // SAFETY: As the caller promises, the object lives as long as the call, and is an object of
-        // the final subclass of `T`, which has the same layout as `T`.
+        // SAFETY: As the caller promises, the object stays alive during the call and is an object
+        // of the final subclass of `T`, which has the same layout as `T`.
         let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
@@ -217,8 +217,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         if arg_count != 1 || !names.is_null() {
             return None;
         }
-        // SAFETY: As the caller promises, the objects live as long as the call, and the first is an
-        // object of the final subclass of `T`, which has the same layout as `T`.
+        // SAFETY: As the caller promises, the objects stay alive during the call, and the first is
+        // an object of the final subclass of `T`, which has the same layout as `T`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -230,8 +230,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             && let Some(offset) = writer.get().append_now(bytes.as_bytes())
         {
             // SAFETY: the thread is attached. If there is not enough memory for the number, the
-            // result is null with an exception set, which is then raised. As documented, the record
-            // is still in the log.
+            // result is null with an exception set, which is then raised. In that case, the record
+            // is still in the log, as documented.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the

@@ -1,4 +1,4 @@
-//! Calls from this crate to Python and back.
+//! Calls between this crate and Python, in both directions.
 
 pub(crate) mod fast_call;
 pub(crate) mod kept_exception;

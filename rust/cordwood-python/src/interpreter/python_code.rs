@@ -1,12 +1,12 @@
 //! Calls Python code safely, even if the program ends during the call.
 //!
-//! While the interpreter shuts down, Python before 3.14 terminates any other thread that asks for
-//! the interpreter, such as one returning from `time.sleep` or `file.read`. It does so by calling
-//! `pthread_exit`, which unwinds the thread's stack. This crate's functions must not be unwound
-//! like that: either the function itself or PyO3's `catch_unwind` would abort the process, and data
-//! that other objects have not written yet would be lost. So each call in this module is surrounded
-//! by a guard that blocks the thread until the process has ended. Python 3.14 blocks such threads
-//! too, and so does PyO3 when Rust code asks for the interpreter.
+//! While the interpreter shuts down, versions of Python before 3.14 terminate any other thread that
+//! asks for the interpreter, such as one returning from `time.sleep` or `file.read`. They do so by
+//! calling `pthread_exit`, which unwinds the thread's stack. This crate's functions must not be
+//! unwound like that: either the function itself or PyO3's `catch_unwind` would abort the process,
+//! and data that other objects have not written yet would be lost. So each call in this module is
+//! surrounded by a guard that blocks the thread until the process has ended. Python 3.14 blocks
+//! such threads too, and so does PyO3 when Rust code asks for the interpreter.
 //!
 //! Call Python code through [`PythonCode`] and import it with [`module`]. `clippy.toml` makes
 //! Clippy reject PyO3's own methods for this. To keep a user's object for longer than one call, use

@@ -1,4 +1,4 @@
-//! Lets the sources that Python users pass be used as [`Read`] and [`Seek`].
+//! Makes the sources that Python users pass usable as [`Read`] and [`Seek`].
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -267,8 +267,8 @@ impl Input for FileInput {
 }
 
 impl Read for FileInput {
-    /// A signal interrupts a read that is waiting for a pipe or a device. Unless the signal's
-    /// handler raises an exception, as it does for Ctrl-C, the core then repeats the read, which
+    /// A signal interrupts a read that is waiting for a pipe or a device. If the signal's handler
+    /// raises an exception, as for Ctrl-C, the read fails. Otherwise, the core repeats the read and
     /// may wait forever.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
@@ -414,7 +414,7 @@ impl Drop for ObjectInput {
     fn drop(&mut self) {
         if self.len.is_some() {
             Python::try_attach(|py| {
-                // This drop may be due to an exception, which must be preserved.
+                // If this drop is due to an exception, the exception must be preserved.
                 let _kept = KeptException::new(py);
                 // An object that the garbage collector has cleared is already closed and cannot be
                 // closed again.
@@ -481,8 +481,8 @@ impl ObjectInput {
         self.checked(py, len)
     }
 
-    /// Checks the length of a read's result and returns it. If a remote file's response is cut
-    /// short, the file may appear to end there, even though its `size` is larger.
+    /// Checks and returns the length of a read's result. If a remote file's response is cut short,
+    /// the file may appear to end there, even though its `size` is larger.
     fn checked(&self, py: Python<'_>, len: usize) -> PyResult<usize> {
         if len > 0 || !self.is_seekable {
             return Ok(len);
@@ -531,7 +531,7 @@ impl Seek for ObjectInput {
     }
 }
 
-/// Checks whether a source that is a Python object raised an exception that is not an error, such
+/// Checks whether a Python object used as a source raised an exception that is not an error, such
 /// as `KeyboardInterrupt`. Such an exception must be raised immediately.
 pub(crate) fn is_interrupt(py: Python<'_>, error: &cordwood::Error) -> bool {
     let ErrorKind::Io { source: error, .. } = &error.kind else {

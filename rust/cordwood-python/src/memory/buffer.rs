@@ -128,7 +128,7 @@ pub(crate) fn vec_for<T>(count: usize) -> PyResult<Vec<T>> {
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory, where PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory; PyO3's own conversion would panic.
 pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     // SAFETY: there are `text.len()` bytes of UTF-8 at the pointer. The result is a new reference
     // to a `str`, or null with an exception set.
@@ -157,17 +157,17 @@ pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory, where PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory; PyO3's own conversion would panic.
 pub(crate) fn new_int(py: Python<'_>, number: u64) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the thread is attached; the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)) }
 }
 
-/// Returns a tuple of these objects.
+/// Returns a tuple of the given objects.
 ///
 /// # Errors
 ///
-/// Returns a `MemoryError` if there is not enough memory, where PyO3's own conversion would panic.
+/// Returns a `MemoryError` if there is not enough memory; PyO3's own conversion would panic.
 pub(crate) fn new_tuple<'py, const N: usize>(
     py: Python<'py>,
     items: [Bound<'py, PyAny>; N],
@@ -183,8 +183,8 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// Returns a named tuple with these items: an object of `class`, which has the layout of its base
-/// `tuple`.
+/// Returns a named tuple with the given items. It is an object of `class`, which has the layout of
+/// its base `tuple`.
 ///
 /// The object is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would
 /// check the class again. The class's own `__new__` does the same work, but in Python, so it takes
@@ -204,7 +204,7 @@ pub(crate) fn new_named_tuple<'py>(
     // SAFETY:
     // - The thread is attached, and both objects are types. `PyType_GetSlot` returns null or the
     //   contents of a slot, which have the type given here.
-    // - `tuple` creates objects of any class that has the layout of its base `tuple`, which is
+    // - `tuple` creates objects of any class that has the layout of its base `tuple`; the layout is
     //   checked first. The function gets a tuple of arguments and no keywords.
     // - The result is a new reference, or null with an exception set.
     unsafe {

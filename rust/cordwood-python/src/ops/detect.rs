@@ -18,7 +18,7 @@ use crate::values::options::{compression_name, dialect_name};
 ///
 /// Args:
 ///     source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
-///         Otherwise, the end of a longer file and the starts of its blocks are read too.
+///         Otherwise, if the file is longer, its end and the starts of its blocks are read too.
 ///
 /// Returns:
 ///     A `LogFormat` with the dialect, the log number and the compression. For dialects with log

@@ -107,7 +107,7 @@ impl Fragments {
         })
     }
 
-    /// Merges the next fragments in the same block that have the same kind and reason.
+    /// Merges the next fragments that are in the same block and have the same kind and reason.
     ///
     /// This method is used to draw long logs.
     ///
@@ -168,9 +168,10 @@ struct FragmentReader {
     path: Option<PathBuf>,
     referent: Option<Referent>,
     found: vec::IntoIter<ops::Fragment>,
-    /// The error found after the fragments in `found`.
+    /// The error that occurred after the fragments in `found`.
     failed: Option<cordwood::Error>,
-    /// The number of records that start after damage in the same block, returned by `found`.
+    /// The number of records that start after damage in the same block. `Fragments::found` returns
+    /// it.
     salvaged_count: u64,
     /// A run that hasn't been returned yet: its first fragment, its end offset so far, and its
     /// number of fragments.

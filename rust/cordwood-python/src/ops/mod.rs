@@ -35,9 +35,9 @@ use crate::values::{Report, Stat};
 /// record may be written a moment later.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. To pass many logs, use a directory, to read all logs
-///         in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
-///         directories, patterns and splits.
+///     source: As for `Reader`, or a `Split`. To read many logs, pass a directory, which stands for
+///         all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
+///         URLs, directories, patterns and splits.
 ///     threads: How many threads to read with, 1 to 256. The report is the same for any number of
 ///         threads. Only one thread is used for an object with `read`, a log with log numbers, or a
 ///         file with less than about 2 MiB per thread. If there are many logs, several are read at

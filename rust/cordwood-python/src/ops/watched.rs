@@ -27,7 +27,7 @@ pub(crate) struct Watched {
 pub(crate) struct Watch {
     /// A Python function to call after each read, with the number of bytes read.
     progress: Option<Py<PyAny>>,
-    /// The length of the source, and the number of bytes read so far. That number can exceed the
+    /// The length of the source, and the number of bytes read so far. The latter can exceed the
     /// length, because threads read past the ends of their parts and some logs are read twice.
     len: u64,
     read_len: AtomicU64,
@@ -46,8 +46,8 @@ impl Watch {
         })
     }
 
-    /// Fails if `result` is an exception, or if any thread has already raised one. All other
-    /// threads then fail at their next read.
+    /// Fails if `result` is an exception, or if any thread has already raised one. In either case,
+    /// all other threads fail at their next read.
     fn check(&self, result: io::Result<()>) -> io::Result<()> {
         if let Err(error) = result {
             let _ = self.raised.set(error.into());

@@ -62,7 +62,7 @@ impl Records {
         Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
-    /// Returns a record. Whether it is salvaged is included only if `has_salvaged` is true.
+    /// Returns a record. If `has_salvaged` is true, this includes whether the record is salvaged.
     pub(super) fn get(&self, index: usize, has_salvaged: bool) -> Option<table::Record<'_>> {
         let (offset, end_offset, is_salvaged, data) = match self {
             Records::Batch(batch) => {
@@ -89,7 +89,7 @@ impl Records {
 /// Turns the records of logs into a table.
 ///
 /// The columns are either known or learned. A table that learns its columns is opened once the
-/// first records have revealed some of them, and also writes its rows from then on. If a later row
+/// first records have revealed some of them. From then on, it also writes its rows. If a later row
 /// needs a new column, the table stops writing: from that row onward, it only learns. You must then
 /// create another table with all the columns.
 ///
@@ -112,8 +112,8 @@ impl Records {
 ///     learned_max: For learned columns: the maximum number of columns, including fields inside
 ///         columns; the maximum number of fields in a column; and the maximum nesting depth of lists
 ///         and structures in a column.
-///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells. A
-///         single row may have more cells.
+///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
+///         which a single row may exceed.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
@@ -239,7 +239,7 @@ impl Table {
     ///     source: A `RecordBatch`, or a list of `Record`.
     ///     start: The index of the first record to take.
     ///     only: The indices of the records to take, in ascending order, or `None` for all records.
-    ///         With a list, `start` is a position in it.
+    ///         If this is a list, `start` is a position in the list.
     ///
     /// Returns:
     ///     A tuple of four items: the index of the record to continue with; the output; the list of
@@ -362,7 +362,8 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the requested columns that no row contained, and the columns that rows contained.
+    /// Returns the requested columns that no row contained, and the columns that always exist or
+    /// appeared in rows.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -480,8 +481,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` in `cordwood._tables.schema` for a type. If its columns are built as
-/// another type, that type is used instead.
+/// Returns the `ColumnType` in `cordwood._tables.schema` for a type. If columns of this type are
+/// built as a different type, the result is for that type.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     match kind.made_as() {
         Type::List(item) => imported!(py, "cordwood._tables.schema", "ListOf")?.run((type_object(py, item)?,)),
@@ -511,7 +512,7 @@ fn field_of(name: &str, kind: &Type) -> Field {
         plain => (plain_type(plain).1, Vec::new()),
     };
     Field {
-        // Names in the Arrow interface end at a NUL, so each NUL is escaped.
+        // In the Arrow interface, a name ends at the first NUL, so each NUL in a name is escaped.
         name: CString::new(name.replace('\0', "\\x00")).unwrap_or_default().into(),
         data_type,
         is_nullable: true,

@@ -52,8 +52,8 @@ pub(crate) fn write_batch_header<'py>(
 ///
 /// Raises:
 ///     PayloadError: The engine does not support one of the operations, or a part is too large.
-///     TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has one
-///         that its kind does not have.
+///     TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has an
+///         attribute that its kind does not have.
 ///     ValueError: The engine or a kind of operation is unknown.
 ///     OverflowError: A number is negative or has too many bits.
 #[pyfunction]
@@ -138,7 +138,8 @@ fn engine_of(name: &Bound<'_, PyAny>) -> PyResult<Engine> {
     }
 }
 
-/// An operation read from a batch. It has a sequence number if the batch header counts it.
+/// An operation read from a batch. It has a sequence number if the batch header's count includes
+/// it.
 struct Operation<'a> {
     operation: payload::Operation<'a>,
     sequence: Option<u64>,

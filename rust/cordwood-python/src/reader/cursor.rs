@@ -23,9 +23,9 @@ use crate::values::record::Record;
 /// The maximum number of regions to skip before checking for Ctrl-C.
 const REGION_COUNT_MAX: u32 = 1 << 12;
 
-/// The position in a log, and the findings up to there. A record or a batch is consumed only when a
-/// step returns it. If a step fails because of Ctrl-C or because there isn't enough memory for an
-/// object, the next step returns the same record or batch.
+/// The position in a log, and the findings up to that position. A record or a batch is consumed
+/// only when a step returns it. If a step fails because of Ctrl-C or because there isn't enough
+/// memory for an object, the next step returns the same record or batch.
 ///
 /// Some steps take an optional `py`, which is `None` if the calling thread might not hold the
 /// interpreter, for example in the consumer of an Arrow stream.
@@ -89,7 +89,7 @@ impl Cursor {
     /// Returns the outcome: how reading ended, or that it hasn't ended yet.
     pub(crate) fn outcome(&self) -> Outcome {
         let zeros = self.reader.file_len().and_then(|len| self.skipped.zeros_before(len));
-        // The end may have been found after records that could not be returned.
+        // The end may have been found before all records could be returned.
         let end = self.end.filter(|_| self.gathered.is_empty());
         Outcome::at(self.position(), end, zeros)
     }
@@ -146,7 +146,7 @@ impl Cursor {
         )
     }
 
-    /// Looks for the next record if necessary, and takes it like [`take`](Self::take).
+    /// Looks for the next record if necessary, and takes it as [`take`](Self::take) does.
     pub(crate) fn next<T>(&mut self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> Result<T, Stop> {
         if !self.gathered.is_empty() {
             return self.take_gathered(py, make).map_err(Stop::Raised);
@@ -208,9 +208,9 @@ impl Cursor {
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
-    /// not logged are only counted here, because each can be as short as a header and there can be
-    /// very many. Returns whether an event or a batch was found. Returns `false` after one read or
-    /// many regions, so that a long part without records doesn't delay Ctrl-C.
+    /// not logged are only counted here, because there can be very many, each as short as a header.
+    /// Returns whether an event or a batch was found. Returns `false` after one read or many
+    /// regions, so that a long part without records doesn't delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {

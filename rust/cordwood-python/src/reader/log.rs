@@ -51,8 +51,8 @@ impl Logged {
         [is_logged.then_some(Message::Skipped(region)), None]
     }
 
-    /// Counts a region that doesn't need to be logged. If the region has to be logged, returns
-    /// `false` without counting it.
+    /// Counts a region that doesn't need to be logged. Returns `false` without counting the region
+    /// if it has to be logged.
     pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {

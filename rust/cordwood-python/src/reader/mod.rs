@@ -43,9 +43,9 @@ use crate::values::{Outcome, len_by_reason};
 /// `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader, and each record goes to exactly one of them. If the source is a path
-/// or memory, both processes can continue reading independently after a fork. If another thread was
-/// using the reader at the time of the fork, the child cannot use its copy of the reader: `close`
-/// has no effect, and all other calls raise `OSError`.
+/// or memory, parent and child can both continue reading independently after a fork. If another
+/// thread was using the reader at the time of the fork, the child cannot use its copy of the
+/// reader: `close` has no effect, and all other calls raise `OSError`.
 ///
 /// A path is opened only once, and that file is read to its end, even with several threads.
 /// Renaming, replacing or removing the file does not affect the reader. If the file is truncated
@@ -214,8 +214,8 @@ impl Reader {
     /// Args:
     ///     target_len: A batch is complete once it contains at least this many bytes. It is also
     ///         complete once it contains 65,536 records, or one record for every 16 bytes of
-    ///         `target_len` if that is more. Before damage that has to be reported and at the end
-    ///         of the log, a batch may be shorter. Default: 256 KiB.
+    ///         `target_len` if that is more. A batch may be shorter before damage that has to be
+    ///         reported, and at the end of the log. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
     ///         MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
     ///         long, but at most 8 MiB. The number of parts in memory exceeds the number of threads
@@ -499,8 +499,8 @@ impl Reader {
         self.find(py, |cursor| cursor.next(py, &make))
     }
 
-    /// Returns the finding from `find_it`, or `None` at the end. Skipped regions and errors before
-    /// the finding aren't logged or raised until other threads can use the reader again.
+    /// Returns the finding from `find_it`, or `None` at the end. Regions skipped before the finding
+    /// are logged, and errors are raised, only once other threads can use the reader again.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_cursor(py, |cursor| {

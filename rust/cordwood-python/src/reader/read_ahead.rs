@@ -67,7 +67,8 @@ pub(crate) enum Stop {
     End,
 }
 
-/// Fails if a signal has arrived and its handler raises an exception, as it does for Ctrl-C.
+/// Fails if a signal has arrived and its handler raises an exception, as the handler for Ctrl-C
+/// does.
 pub(super) fn check_for_interrupt(py: Option<Python<'_>>) -> Result<(), Stop> {
     match py {
         Some(py) => check_signals(py).map_err(Stop::Raised),
@@ -106,8 +107,8 @@ struct Part {
 pub(super) struct ReadAhead {
     /// The remaining findings of the last part taken.
     found: VecDeque<Ahead>,
-    /// The furthest file offset that a part was read to. A block's trailer may lie between the last
-    /// item of `found` and this offset.
+    /// The furthest file offset up to which a part was read. A block's trailer may lie between the
+    /// last item of `found` and this offset.
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
@@ -180,7 +181,8 @@ impl ReadAhead {
         self.pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &batches.pool))
     }
 
-    /// Returns the offset where the core's reader takes over, or `None` if this is `position`.
+    /// Returns the offset where the core's reader takes over, or `None` if that offset is
+    /// `position`.
     fn rest(&mut self, position: u64) -> Option<Ahead> {
         let end_offset = self.end_offset.take().filter(|&end_offset| end_offset > position)?;
         self.position = Some(end_offset);
@@ -254,7 +256,7 @@ fn is_shutting_down(py: Python<'_>) -> bool {
     asked.unwrap_or(true)
 }
 
-/// Returns a cursor's position after it has returned `found`.
+/// Returns the position of a cursor that has returned `found`.
 fn end_of(found: &Ahead) -> Option<u64> {
     match found {
         Ahead::Records(batch) => Some(batch.end_offset()),

@@ -102,8 +102,8 @@ impl RecordBatch {
     /// C data interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows: the consumer casts the columns
-    ///         instead. Default: `None`.
+    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///         itself. Default: `None`.
     ///
     /// Returns:
     ///     One capsule with the schema and one with the table.

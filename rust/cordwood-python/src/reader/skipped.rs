@@ -22,7 +22,7 @@ struct State {
     tuple: Option<Py<PyTuple>>,
     /// How many times the findings have changed.
     changes: u64,
-    /// The outcome once reading has ended. Until then, only the cursor has it.
+    /// The outcome once reading has ended. Until then, it is available only in the cursor.
     outcome: Outcome,
 }
 

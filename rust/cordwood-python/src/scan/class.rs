@@ -33,8 +33,8 @@ impl Scan {
     /// Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows: the consumer casts the columns
-    ///         instead. Default: `None`.
+    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///         itself. Default: `None`.
     ///
     /// Returns:
     ///     The capsule. Its stream reads the sources from their start.

@@ -60,8 +60,8 @@ pub(super) struct Stream {
     reading: Option<Reading>,
     /// The index of the source being read, or of the next one to read.
     source: usize,
-    /// The log being read, and how many times its source had been opened when this stream opened
-    /// it, including that time.
+    /// The log being read, and how many times its source had been opened, up to and including the
+    /// time this stream opened it.
     log: Option<(Cursor, u64)>,
 }
 
@@ -92,8 +92,8 @@ impl arrow::Batches for Stream {
             match batch {
                 Ok(mut batch) => {
                     self.log = Some((cursor, opening));
-                    // A table keeps the batches of all logs. Many logs are short, so unused memory
-                    // is released.
+                    // A table keeps the batches of all logs. Because many logs are short, each
+                    // batch's unused memory is released.
                     if let Some(batch) = Arc::get_mut(&mut batch) {
                         batch.shrink();
                     }

@@ -50,8 +50,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // An error without an offset is about an option. One with an offset is about a log written
-        // by a later version.
+        // An error without an offset is about an option. An error with an offset is about a log
+        // written by a later version.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
         kind => {
@@ -229,7 +229,7 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io
 }
 
 /// Runs the handlers of signals that have arrived. If a handler raises an exception, the call fails
-/// with it.
+/// with that exception.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }
@@ -242,8 +242,8 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
 
 /// Like [`check_signals`], but for a thread that may or may not hold the interpreter, such as an
 /// Arrow consumer reading a stream. The thread that holds the interpreter may be waiting for this
-/// one. Only the main thread checks, because signals don't reach any other thread. It does so
-/// rarely, because getting the interpreter from a busy thread can take 5 ms.
+/// one. Only the main thread checks for signals, because they don't reach any other thread. It
+/// checks rarely, because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     if NEXT_CHECK.get().is_none_or(|next| Instant::now() < next) {
         return Ok(());
@@ -260,7 +260,8 @@ thread_local! {
     static NEXT_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Remembers this thread if it is the main thread. Only the interpreter knows which thread that is.
+/// Remembers this thread if it is the main thread. Only the interpreter knows which thread is the
+/// main one.
 pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
     let threading = module(py, "threading")?;
     let current = threading.run_method(interned!(py, "current_thread")?, ())?;
@@ -288,8 +289,8 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
         io::ErrorKind::UnexpectedEof => EIO,
         _ => return error.into(),
     };
-    // Some of these errors carry text from the core that describes the fault. The others get the
-    // operating system's text instead of Rust's.
+    // Some of these errors carry text from the core that describes the fault. For the others, the
+    // operating system's text is used instead of Rust's.
     let text = error.get_ref().map_or_else(|| strerror(py, errno), ToString::to_string);
     numbered(errno, text, path)
 }
@@ -316,8 +317,8 @@ const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 pub(crate) const EINVAL: i32 = 22;
 
-/// Returns the operating system's text for an error. Rust's text ends with the number, which Python
-/// already displays.
+/// Returns the operating system's text for an error. Rust's text ends with the error number, which
+/// Python already displays.
 fn strerror(py: Python<'_>, errno: i32) -> String {
     let text = imported!(py, "os", "strerror").and_then(|strerror| strerror.run((errno,))?.extract());
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())

@@ -161,7 +161,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of reading up to `position`. If `end` is set, reading has ended.
+    /// Returns the outcome of reading up to `position`. `end` is set if reading has ended.
     /// `zeros_offset` is the start of the zeros at the end of the file.
     pub(crate) fn at(position: u64, end: Option<cordwood::End>, zeros_offset: Option<u64>) -> Self {
         Outcome {

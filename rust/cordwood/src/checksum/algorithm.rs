@@ -24,8 +24,7 @@ impl Checksum {
         self.extend(0, data)
     }
 
-    /// Returns the CRC of some bytes followed by `data`, where `crc` is the CRC of the bytes before
-    /// `data`.
+    /// Returns the CRC of some bytes followed by `data`, where `crc` is the CRC of those bytes.
     #[inline]
     pub(crate) fn extend(self, crc: u32, data: &[u8]) -> u32 {
         #[cfg(test)]

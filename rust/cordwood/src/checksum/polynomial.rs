@@ -61,8 +61,8 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
 /// with the `crc32` instruction, advances the state over `i` times `unit` zero bytes.
 ///
 /// Each factor makes up for 33 bits: the instruction advances the product over another 32 bits, and
-/// multiplying two reflected numbers shifts the product by one more. There is therefore no entry for
-/// an advance over fewer bits.
+/// multiplying two reflected numbers shifts the product by one more bit. There is therefore no
+/// entry for an advance over fewer bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
@@ -90,9 +90,9 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     ]
 }
 
-/// Returns a table whose entry `i` is for `i` bytes, or for `N` bytes if `i` is 0. Each entry holds
-/// the factors of [`fold_by`] for 48 bytes more, 32 bytes more, and so on down to 64 bytes fewer.
-/// The resulting number of bytes can be negative.
+/// Returns a table of the factors of [`fold_by`]. Entry `i` applies to a length of `i` bytes, or of
+/// `N` bytes if `i` is 0. It holds the factors for 48 bytes more, 32 bytes more, and so on down to
+/// 64 bytes fewer. The resulting length can be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

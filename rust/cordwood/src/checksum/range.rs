@@ -12,8 +12,8 @@ pub(crate) struct RangeCrc<'a> {
     bytes: &'a [u8],
     /// The CRC of the bytes before each chunk.
     crcs: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The range and CRC of the last request. The dialects differ so little that they often need
-    /// the same range.
+    /// The last requested range, and its CRC. The dialects are so similar that they often need the
+    /// same range.
     last: Cell<(usize, usize, u32)>,
 }
 

@@ -349,8 +349,8 @@ mod tests {
         }
     }
 
-    /// Bit 4 of the length was flipped in an eight-byte fragment. By chance, flipping bit 2 of byte
-    /// 10 also makes the checksum valid, but over all 24 bytes.
+    /// Bit 4 of the length was flipped in an eight-byte fragment. By chance, the checksum over all
+    /// 24 bytes also becomes valid if bit 2 of byte 10 is flipped.
     #[test]
     fn a_flipped_length_bit_takes_precedence_over_a_payload_bit() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";

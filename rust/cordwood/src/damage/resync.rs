@@ -65,7 +65,7 @@ pub(crate) fn resume(
     {
         return end;
     }
-    // 4. From some position on, consecutive valid fragments lead to the end.
+    // 4. Consecutive valid fragments lead from some position to the end.
     if may_scan()
         && let Some(start) = scan(format, form, rest, &ends)
     {
@@ -259,8 +259,8 @@ mod place {
     /// The position is `VALID`, or it is the start of a torn write or of a damaged fragment whose
     /// length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is past the end of the file, where an interrupted write may have been meant to
-    /// end.
+    /// The position is past the end of the file. An interrupted write may have been meant to end
+    /// there.
     pub(super) const TORN: u8 = 4;
 }
 
@@ -269,7 +269,7 @@ mod place {
 /// carries the log's number.
 ///
 /// In a dialect with log numbers, all fragments in the log have the same form. If `form` is `None`,
-/// the last fragment that carries the log's number determines the form of those before it.
+/// the last fragment that carries the log's number determines the form of the fragments before it.
 ///
 /// The search works from back to front, so that each position is visited once, when the positions
 /// after it are already known. Most bytes in a block don't lead to a fragment or an end. Each of
@@ -363,8 +363,7 @@ mod tests {
         [&header.encode(), payload].concat()
     }
 
-    /// Returns where reading resumes in a file that consists of these parts. The first part is
-    /// damaged.
+    /// Returns where reading resumes in a file that consists of `parts`. The first part is damaged.
     fn resume_len(parts: &[&[u8]]) -> usize {
         resume(&Dialect::LEVELDB.into(), None, &parts.concat(), BLOCK_LEN, || true)
     }
@@ -417,7 +416,7 @@ mod tests {
         fragment
     }
 
-    /// In a Pebble log with the number 5, the fragments follow a header that looks destroyed.
+    /// In a Pebble log whose number is 5, a header that looks destroyed is followed by fragments.
     #[test]
     fn valid_fragments_identify_their_log() {
         let format = LogFormat::new(Dialect::PEBBLE).with_log_number(5);

@@ -28,7 +28,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the fragment of any type that starts at `at`, if its checksum is valid. The result
-    /// is the same as calling [`Dialect::valid`] on the bytes starting at `at`.
+    /// is the same as that of [`Dialect::valid`] for the bytes starting at `at`.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -38,8 +38,8 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Like [`valid`](Self::valid), but only returns fragments of records. They belong to another
-    /// log if `is_stale` is true, and otherwise to this one.
+    /// Like [`valid`](Self::valid), but only returns fragments of records: those of another log if
+    /// `is_stale` is true, and otherwise those of this log.
     #[inline]
     pub(crate) fn fragment(&self, format: &LogFormat, at: usize, is_stale: bool) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;

@@ -49,8 +49,8 @@ struct Block {
     /// For each bit of the covered bytes, the change in the CRC when that bit is flipped. The
     /// covered bytes start at the type byte.
     syndromes: Vec<u32>,
-    /// The `syndromes` in ascending order. `low_bits[bits]` is true if any syndrome has these low
-    /// bits.
+    /// The `syndromes` in ascending order. `low_bits[bits]` is true if the low bits of any syndrome
+    /// are `bits`.
     sorted: Vec<u32>,
     low_bits: Vec<bool>,
 }
@@ -72,8 +72,8 @@ impl Block {
         let count = BLOCK_LEN / fragment.len();
         let mut bytes = fragment.repeat(count);
         bytes.resize(BLOCK_LEN, 0);
-        // `of_byte` starts with the changes for the last byte. Each step moves one byte further
-        // from the end.
+        // `of_byte` first contains the changes for the last byte. Each step moves it one byte
+        // towards the start.
         let mut of_byte: [u32; 8] = std::array::from_fn(|bit| checksum.crc(&[1 << bit]) ^ checksum.crc(&[0]));
         let mut syndromes = vec![0; 8 * covered.len()];
         for at in (0..covered.len()).rev() {
@@ -255,7 +255,7 @@ fn undoes_every_flipped_bit() {
             let at = bit_flip.offset as usize - 1000;
             assert_eq!(8 * at + usize::from(bit_flip.bit), bit);
         }
-        // The fragments belong to another log, or to one whose fragments have a different form.
+        // The fragments belong to another log, or to a log whose fragments have a different form.
         let mut bytes = fragment.repeat(2);
         bytes[fragment.len() - 1] ^= 1;
         let other = LogFormat::from(dialect).numbered(Some(8));

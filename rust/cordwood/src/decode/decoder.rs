@@ -91,7 +91,7 @@ pub(crate) enum Growth {
     /// Bytes that aren't a valid fragment may still become one, so the decoder returns
     /// [`Step::NeedMore`] for them, even if the whole block is in the window. Damage in a recycled
     /// log is reported immediately, even though later bytes might show that the log ended before
-    /// it.
+    /// the damage.
     WaitAtFaults,
     /// Like `WaitAtFaults`, but the bytes at the decoder's offset are final and are classified.
     SkipFaults,
@@ -125,8 +125,8 @@ pub(super) struct Retry {
 pub(super) struct Salvaged {
     /// The file offsets of the salvaged part of the last damaged block.
     pub(super) part: Range<u64>,
-    /// File offset of the last block that was scanned byte by byte for the start of a fragment. A
-    /// block is scanned at most once.
+    /// The file offset of the last block that was scanned byte by byte for the start of a fragment.
+    /// A block is scanned at most once.
     pub(super) scanned: Option<u64>,
 }
 

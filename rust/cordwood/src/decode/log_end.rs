@@ -360,8 +360,9 @@ impl Decoder {
 }
 
 /// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
-/// `bytes` is a whole block, or the part of a block before the end of the file. Bytes without such
-/// room may be left over from an older log, because Pebble's end trailer is as long as a header.
+/// `bytes` is a whole block, or the part of a block before the end of the file. If there is no such
+/// room, the bytes may be left over from an older log, because Pebble's end trailer is as long as a
+/// header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

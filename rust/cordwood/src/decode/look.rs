@@ -34,7 +34,8 @@ impl Decoder {
         let window = window.within_offsets();
         let step = self.look_at(window);
         trace!("decode: {step:?}");
-        // Some fragments were left in this window, and the next window may start after them.
+        // Some of the pending record's fragments are still in this window, but the next window may
+        // start after them.
         if step == Step::NeedMore
             && self.retry.refused.is_none()
             && let Some(range) = self.assembler.pending_in_window()
@@ -246,15 +247,15 @@ impl Decoder {
     }
 
     /// Checks whether the decoder is still before the sought record. The bytes before that record
-    /// are only read to find a container that may hold it, or damage before it.
+    /// are read only to find damage, or a container that may hold the record.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// In a log that may contain what remains of an older log, reads up to a sought record to
-    /// determine whether that record is salvaged. The bytes before it are not used as evidence of
-    /// where the log ends or which form its fragments have. Returns whether the window contains
-    /// enough bytes.
+    /// Reads up to a sought record, in a log that may contain what remains of an older log, to
+    /// determine whether the record is salvaged. The bytes before the record are not used as
+    /// evidence of where the log ends or which form its fragments have. Returns whether the window
+    /// contains enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -470,8 +471,8 @@ impl Decoder {
     /// Applies the metadata record at the start of `bytes`, whose offset is `start`. Returns
     /// whether the record has the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // Metadata must not change how the following blocks are read if it comes after damage, or
-        // if its checksum is wrong and was not verified. A log's compression is stored in the first
+        // Metadata that comes after damage, or whose checksum is wrong and was not verified, must
+        // not change how the following blocks are read. A log's compression is stored in the first
         // fragment of the file, where a reader of a later range looks for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);

@@ -213,8 +213,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the file offset of the first header of the record just found, or of its container's
-    /// header if the record is in a container.
+    /// Returns the file offset of the first header of the record just found. If the record is in a
+    /// container, the result is the offset of the container's header.
     pub(crate) fn start_of_record(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { .. } => self.opened.start,
@@ -261,7 +261,7 @@ impl Decoder {
     }
 
     /// Returns the space a record takes up in the file. The first record returned from a container
-    /// accounts for all of the container's space, and the others for none.
+    /// accounts for all of the container's space. The other records account for none.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -270,8 +270,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the opened container's next event, if any. This is a record, which is not taken, or
-    /// a region if the record is too long.
+    /// Returns the opened container's next event, if any. The event is a record, which is not
+    /// taken, or a region if the record is too long.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {
@@ -378,7 +378,7 @@ impl Decoder {
         self.look_in_container()
     }
 
-    /// Refuses the record or container at `span`. The next call will try again to unpack it.
+    /// Refuses the record or container at `span`. The next call tries again to unpack it.
     #[cold]
     pub(super) fn refuse_again(&mut self, span: RecordSpan, refused: Refused) -> Step {
         if span.data_at == DataAt::Joined {
@@ -391,7 +391,7 @@ impl Decoder {
     }
 
     /// Returns where to start reading to find the event at `offset`. A record must start or end at
-    /// `offset`. If the record may be in a container, this is the start of the block.
+    /// `offset`. If the record may be in a container, the result is the start of the block.
     pub(crate) fn start_of(&self, offset: u64) -> u64 {
         let dialect = self.format.dialect;
         if dialect.is_packed() || (dialect.has_containers() && self.opened.end > 0) {

@@ -81,7 +81,7 @@ options! {
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
         pub(crate) repairs_bit_flips: bool = false;
-        /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a file or a
+        /// A position in the log to be read. When a [`Reader`](crate::Reader) opens a log's file or
         /// directory, it checks that the position belongs to that log. Default: `None`.
         pub position: Option<Position> = None;
         /// In a log that consists of several files, the log offset of this file's first byte. The
@@ -135,16 +135,16 @@ impl ReadOptions {
     }
 
     /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only
-    /// the dialect is given, the log number and the compression. If so, its source must start at
-    /// the first byte of the file, even if only a range is read.
-    // Hidden, because outside this crate only the Python binding uses this function, to open
-    // sources the way `Reader::open_with` opens files.
+    /// the dialect is given, the log number and the compression. If so, the reader's source must
+    /// start at the first byte of the file, even if only a range is read.
+    // Hidden, because the only user outside this crate is the Python binding, which opens sources
+    // the way `Reader::open_with` opens files.
     #[doc(hidden)]
     pub fn must_look(&self) -> bool {
         self.named().may_be_completed() || self.named().check().is_err()
     }
 
-    /// Checks that logs in the given dialect can have the given number and compression. If no
+    /// Checks that logs in the given dialect can have the given log number and compression. If no
     /// dialect is given, the reader checks this after detecting it.
     ///
     /// ```
@@ -157,7 +157,7 @@ impl ReadOptions {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if logs in the dialect
-    /// cannot have the given number or compression.
+    /// cannot have the given log number or compression.
     pub fn check(&self) -> Result<(), Error> {
         unsupported(self.named().check(), None)
     }

@@ -1,4 +1,4 @@
-//! The fragments that the decoder repairs at the request of `ops/salvage.rs`.
+//! The fragments that the decoder repairs if `ops/salvage.rs` requests it.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};
@@ -82,7 +82,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the file header followed by the repaired fragment if the first record in the file
+    /// Returns the file header, followed by the repaired fragment, if the first record in the file
     /// can be repaired. This record shows which version of the file header is correct.
     pub(super) fn repaired_first_block(&self, first_block: &[u8]) -> Option<Vec<u8>> {
         let dialect = self.format.dialect;

@@ -77,7 +77,7 @@ pub enum Step {
     /// The decoder needs more bytes. Call [`Decoder::step`](super::Decoder::step) again with a
     /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) onward and
     /// extends further than this window. If [`Decoder::refused`](super::Decoder::refused) returns a
-    /// reason, you may also pass this window again.
+    /// reason, you may also pass the same window again.
     ///
     /// For the last window of a file, the decoder returns this only if
     /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts

@@ -271,7 +271,7 @@ fn discarding_bytes_does_not_change_record_lengths() {
 }
 
 /// A single-fragment record is in the window, after its header. A multi-fragment record is joined.
-/// A compressed record is always decompressed, no matter how many fragments it has.
+/// A compressed record is always decompressed, however many fragments it has.
 #[test]
 fn the_span_points_into_the_window_or_the_joined_buffer() {
     let in_window = |header_len| DataAt::Window { header_len };
@@ -321,7 +321,7 @@ fn the_span_points_into_the_window_or_the_joined_buffer() {
 
 /// Reads the same files in windows of random lengths, without keeping any window. A record's pieces
 /// must contain the same bytes as the joined record, even if part of the record is in an earlier
-/// window, or if it is joined only after it has been found.
+/// window, or if the record is joined only after being found.
 #[test]
 fn the_pieces_of_a_record_add_up_to_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);

@@ -12,14 +12,14 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// Returns the file offset just past the last byte. The addition saturates in case a window
-    /// ends after the largest possible offset, although no file can.
+    /// Returns the file offset just past the last byte. The addition saturates because a window,
+    /// unlike a file, may end after the largest possible offset.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }
 
     /// Returns the window without any bytes past the largest possible offset, since no file can
-    /// have such bytes. In the returned window, adding a part's length to its offset can't
+    /// have such bytes. In the returned window, the sum of a part's offset and length can't
     /// overflow.
     pub(super) fn within_offsets(self) -> Self {
         let len = usize::try_from(u64::MAX - self.offset).unwrap_or(usize::MAX);

@@ -28,8 +28,8 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
                 codec.and_then(Codec::compression)
             }
             Role::Metadata(Metadata::Mark) => Mark::decode(payload).and_then(Mark::compression),
-            // This fragment can be distinguished from one of the same type in another dialect only
-            // if its payload is valid.
+            // Only a valid payload distinguishes this fragment from one of the same type in another
+            // dialect.
             Role::Metadata(Metadata::SetCompression) => (payload == ZSTD).then_some(Compression::Zstd),
             Role::Fragment(_) | Role::Metadata(_) => None,
             Role::Ignorable | Role::Unknown => continue,
@@ -73,9 +73,9 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// Returns the format of a log whose first block starts with damage, and the position where the
-/// damage ends. This is where the block's first two consecutive valid fragments with a log number
-/// start, unless a longer series of fragments without a number comes first. If no two consecutive
-/// fragments have a number, the damage ends at the first two consecutive valid fragments. All other
+/// damage ends. The damage ends at the block's first two consecutive valid fragments with a log
+/// number, unless a longer series of fragments without a number comes first. If no two consecutive
+/// fragments have a number, it ends at the first two consecutive valid fragments. All other
 /// fragments are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
@@ -84,7 +84,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let mut start = 1;
     while start < block.len() {
         let rest = &block[start..];
-        // Most bytes are not a valid type, so no checksum is computed for them.
+        // Most bytes are not valid types, so no checksum is computed for them.
         let may_be = rest.get(KIND_AT).copied().is_some_and(is_written_kind);
         let format = may_be.then(|| of_fragment(rest, |dialect| scanner.valid(dialect, start)));
         let mut next = start + 1;
@@ -109,7 +109,7 @@ pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
                 None => plain = Some((count, found)),
                 Some(_) => {}
             }
-            // These fragments' payloads are not searched.
+            // The payloads of these fragments are not searched.
             next = end;
         }
         start = next;

@@ -7,8 +7,8 @@ use crate::compression::FRAME_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// Returns the log's format if it is a compressed RocksDB log whose first fragment is damaged, and
-/// otherwise `format`.
+/// If the log is recognised as a compressed RocksDB log, returns the format of such a log.
+/// Otherwise, returns `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
         Some(true) => PartialDetection::Log(compressed(format)),
@@ -35,8 +35,8 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 ///   eleven bytes, so blocks must have been swapped.
 /// * The log starts with these eleven bytes, except that up to eight bits are wrong.
 /// * The log starts in the middle of a record or with a damaged header, and its first readable
-///   records are zstd frames. A damaged header is excluded if its fragment isn't eleven bytes long
-///   and a valid fragment follows.
+///   records are zstd frames. A damaged header doesn't count if its fragment isn't eleven bytes
+///   long and a valid fragment follows.
 ///
 /// Returns `None` if the decision depends on bytes after `head`. The first block must be complete
 /// unless `is_all` is true.

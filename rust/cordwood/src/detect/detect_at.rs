@@ -1,4 +1,4 @@
-//! Detects the dialect of a log in a part of a file.
+//! Detects the dialect of a log from a part of its file.
 
 use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
 use super::by_fragment::{after_damage, of_damaged_mark, of_empty_log, of_fragment};
@@ -73,7 +73,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         Some(format) if !format.dialect.prefix().is_empty() => of_damaged_file_header(format.dialect, head, is_all),
         Some(format) => with_compression(format, head, true),
         None => match (no_log(head), nearest_file_header(head)) {
-            // The file isn't text, and it isn't in another format.
+            // The file is neither text nor in another known format.
             (
                 PartialDetection::Unclear
                 | PartialDetection::Foreign(Foreign::Unknown)
@@ -86,7 +86,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
 }
 
 /// Determines the dialect of a log that starts with recyclable fragments at `start`. An end-of-log
-/// trailer proves that the log is from Pebble, but no byte proves that it is from RocksDB.
+/// trailer proves that the log is from Pebble, but no bytes prove that it is from RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

@@ -4,8 +4,9 @@ use super::foreign::Foreign;
 use crate::dialect::LogFormat;
 use crate::format::BLOCK_LEN;
 
-/// How much of the start of a file [`detect`](crate::ops::detect) inspects, in bytes. Three blocks'
-/// worth of bytes always includes the whole second block, even if a file header precedes the first.
+/// The number of bytes that [`detect`](crate::ops::detect) inspects at the start of a file. Three
+/// blocks' worth of bytes always includes the whole second block, even if a file header precedes
+/// the first.
 pub const DETECT_LEN: usize = 3 * BLOCK_LEN;
 
 /// The kind of a file.

@@ -60,9 +60,8 @@ pub fn detect_named(head: &[u8], path: Option<&Path>) -> Detection {
 /// function.
 ///
 /// * The dialect is the one in `named` or, failing that, the one that [`detect`] finds.
-/// * The log number is the one in `named`; failing that, the one in the file name in `path`; and
-///   failing that, the one in the file's first valid fragment. The first fragment of a range is not
-///   used.
+/// * The log number comes from the first of these that has one: `named`, the file name in `path`,
+///   and the file's first valid fragment. The first fragment of a range is not used.
 ///
 /// `bytes` starts at the file offset `offset`. `is_last` is true if the file ends where `bytes`
 /// ends. The caller must check `named` with [`GivenFormat::check`], either before calling this
@@ -92,7 +91,7 @@ pub(crate) fn identify(
     match detect_at(bytes, offset, is_last) {
         PartialDetection::Log(format) => completed(with_named(LogFormat {
             dialect: format.dialect.detected(),
-            // In a later block, the number may belong to an older log.
+            // A number found in a later block may belong to an older log.
             log_number: format.log_number.filter(|_| offset > 0),
             ..format
         })),
@@ -105,7 +104,7 @@ pub(crate) fn identify(
 }
 
 /// Completes the `known` format from the start of the file. Reads at most three blocks, and stops
-/// at the first block that starts with a valid record fragment, possibly after metadata.
+/// at the first block that starts with a valid record fragment, or with metadata followed by one.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];
@@ -139,9 +138,9 @@ fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     if !is_found && !is_all {
         return PartialDetection::NeedMore;
     }
-    // A fragment after damage may belong to a log inside a record, so a fragment at the start of a
-    // block takes precedence. However, a block after the damage may be left over from an older log.
-    // Log numbers increase, so the higher one is used.
+    // A fragment after damage may belong to a log stored in a record, so a fragment at the start of
+    // a block takes precedence. However, a block after the damage may be left over from an older
+    // log. Log numbers increase, so the higher number is used.
     let is_unnumbered = is_found && number.is_none();
     if known.log_number.is_none() && !is_unnumbered {
         found = found.numbered(number.max(number_after_damage));

@@ -42,8 +42,8 @@ pub struct LogFormat {
     /// six digits, such as `000123.log` or `20240131.log`. After a Pebble failover, the name can be
     /// `000123-001.log`.
     ///
-    /// If there is a number, a writer stores it in each fragment and uses types 5 to 8. Otherwise,
-    /// it uses types 1 to 4.
+    /// If there is a log number, a writer stores it in each fragment and uses types 5 to 8.
+    /// Otherwise, it uses types 1 to 4.
     pub log_number: Option<u32>,
     /// The compression of each record or, in a [packed](Dialect::PACKED) log, of each container.
     /// `None` if the log is not compressed or its compression is not known.

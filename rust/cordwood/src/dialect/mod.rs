@@ -28,9 +28,9 @@ use crate::names::{UnknownName, parse};
 
 /// The byte layout of a log. The engines' logs differ only in their dialect.
 ///
-/// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling,
-/// Datastore, Firestore and App Engine write [`LEVELDB`](Self::LEVELDB), byte for byte. The last
-/// three fill blocks with zeros, which a reader reports as
+/// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling writes
+/// [`LEVELDB`](Self::LEVELDB) logs, byte for byte, as do Datastore, Firestore and App Engine. The
+/// last three fill blocks with zeros, which a reader reports as
 /// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
 ///
 /// A log's number and compression are in its [`LogFormat`]. Dialects are equal if they have the
@@ -117,7 +117,7 @@ impl Dialect {
     }
 
     /// Returns the file header, which precedes the first fragment. It is empty if the dialect has
-    /// none.
+    /// no file header.
     #[inline]
     pub(crate) const fn prefix(self) -> &'static [u8] {
         self.0.prefix
@@ -139,7 +139,7 @@ impl Dialect {
     }
 
     /// Checks whether fragments may carry their log's number, which distinguishes them from stale
-    /// fragments. The end of a log with a number depends on all earlier bytes, so such logs are not
+    /// fragments. Where a log with a number ends depends on all earlier bytes, so such logs are not
     /// read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
@@ -211,8 +211,8 @@ impl Dialect {
     }
 
     /// Returns the complete fragment with a valid checksum at the start of `bytes`. If
-    /// `verify_checksums` is false, any complete fragment is returned, but the checksum still
-    /// decides between two forms.
+    /// `verify_checksums` is false, any complete fragment is returned, but if the type has two
+    /// forms, the checksum still determines which is used.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
         let is_right = |header: Header, covered: &[u8]| header.masked_crc == self.checksum().stored(covered);
@@ -354,7 +354,7 @@ pub(crate) enum Form {
     Plain,
     /// The log number follows.
     Recyclable,
-    /// The log number follows, then an offset that says how far the file had been synced.
+    /// The log number follows, then an offset that shows how far the file had been synced.
     Synced,
     /// Only the payload follows. It holds a container of records.
     Packed,

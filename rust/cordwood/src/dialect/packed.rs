@@ -7,7 +7,7 @@ use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 /// [`container::Mark`](crate::container::Mark). The mark is metadata and doesn't contain a record.
 ///
 /// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in cordwood's types, so RocksDB
-/// does not mistake any of them for a type that carries a log number or may be ignored.
+/// does not mistake these types for ones that carry a log number or may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
 /// The length of a newly written mark (`cordwood`, the version and the codec), without its header.

@@ -74,9 +74,9 @@ impl Dialect {
     /// caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
-    /// to, so the start of a log does not show whether one follows later. Source:
-    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. A damaged start can also hide
-    /// that a log is [packed](Self::PACKED).
+    /// to, so the start of a log does not show whether the log contains such a record. Source:
+    /// `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. Damage at the start can also
+    /// hide the fact that a log is [packed](Self::PACKED).
     #[must_use]
     pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {

@@ -51,7 +51,7 @@ impl Dialect {
     /// known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
-    /// Returns the version in the file header, if the dialect has several. For
+    /// Returns the version in the file header, if the dialect has several versions. For
     /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. A decoder's
     /// [`format`](crate::codec::Decoder::format) contains the version of a new file until the
     /// decoder has read the file header, and the log's actual version after that.

@@ -16,7 +16,7 @@ pub(super) struct Fragments {
     pub(super) form: Form,
     has_leveldb_headers: bool,
     /// The file offset where a file header or the mark of a packed log is written: 0, or the end of
-    /// the padding if the mark must be written again after padding.
+    /// the padding if the mark must be repeated after padding.
     pub(super) start_at: u64,
 }
 

@@ -63,7 +63,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Returns the total size of the lengths, the data and one more record's data, in bytes.
+    /// Returns the total size, in bytes, of the lengths, the data and one more record's data.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
@@ -137,7 +137,7 @@ impl Packing {
         header_count * HEADER_LEN + len
     }
 
-    /// Reserves room for a copy of a long record and for its frame if the record may be compressed.
+    /// Reserves room for the copy and the frame of a long record that may be compressed.
     pub(super) fn try_reserve(&mut self, record_len: usize) -> Result<(), TryReserveError> {
         if self.may_compress(record_len) {
             let body_len = record_len.saturating_add(VARINT_LEN_MAX);

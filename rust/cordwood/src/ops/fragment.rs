@@ -27,10 +27,10 @@ pub struct Fragment {
     pub computed_crc: Option<u32>,
     /// The log number, if headers of this type have one.
     pub log_number: Option<u32>,
-    /// An offset that says how far the file had been synced, if headers of this type have one.
+    /// An offset that shows how far the file had been synced, if headers of this type have one.
     pub synced_offset: Option<u64>,
-    /// Why the bytes were not returned: the reason of the skipped region containing them. `None` if
-    /// they are part of a record or a trailer.
+    /// Why the bytes were not returned: the reason for skipping the region that contains them.
+    /// `None` if they are part of a record or a trailer.
     pub reason: Option<Reason>,
     /// The file offset of the record containing the fragment, if that record was returned.
     pub record_offset: Option<u64>,

@@ -27,7 +27,7 @@ pub(super) enum RegionKind {
         is_salvaged: bool,
     },
     Skipped(Reason),
-    /// The bytes between two events, at the end of a block, where no header fits.
+    /// The bytes between two events at the end of a block, where there is no room for a header.
     Trailer,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Place<'a> {
     pub(super) block: u64,
     /// The number of bytes to the end of the block.
     pub(super) left: usize,
-    /// The bytes to the end of the block, or of the file if that comes first.
+    /// The bytes up to the end of the block or the end of the file, whichever comes first.
     pub(super) rest: &'a [u8],
     /// The part of `rest` that is inside the region.
     pub(super) bytes: &'a [u8],
@@ -75,8 +75,8 @@ impl Place<'_> {
             return self.bare(FragmentKind::Zeros, usize::MAX);
         }
         let len = self.damaged_len(scanned);
-        // In a damaged region, the reader has looked for a header only at the start. Elsewhere, the
-        // bytes are ordinary data.
+        // In a damaged region, the reader has looked for a header only at the region's start.
+        // Elsewhere, the bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();

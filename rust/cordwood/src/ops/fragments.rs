@@ -2,8 +2,8 @@
 //!
 //! Two passes read the file side by side. A [`Reader`] reads ahead and classifies each region as a
 //! record, a skipped region with a reason, or a trailer, while the second pass finds the fragments
-//! in each region. The result therefore agrees with the reader's reports, and no region is held in
-//! memory, no matter how long it is.
+//! in each region. The result therefore agrees with the reader's reports, and no region, however
+//! long, is held in memory.
 
 use std::io;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub struct Fragments<S> {
 /// The entries cover the bytes read, without gaps or overlaps: each starts where the previous one
 /// ends, and none crosses the end of a block. These rules apply:
 ///
-/// * Entries follow the records and regions that a reader with these options returns.
+/// * Entries are based on the records and regions that a reader with these options returns.
 ///   [`OnCorruption::Fail`], the default, acts like [`OnCorruption::Salvage`], so that all valid
 ///   fragments are shown. Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region. They may
@@ -94,7 +94,7 @@ fn of_reader<S: Source>(mut reader: Reader<S>, source: S) -> Fragments<S> {
 /// * [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened, or is a pipe or a
 ///   device.
 /// * [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the given dialect does not
-///   support the given number or compression.
+///   support the given log number or compression.
 #[cfg(feature = "fs")]
 pub fn fragments_file(
     path: impl AsRef<Path>,
@@ -129,7 +129,7 @@ fn salvaging(options: &ReadOptions) -> ReadOptions {
 /// * The log is in segments ([`io::ErrorKind::IsADirectory`]). List its files one at a time
 ///   instead.
 /// * The file is in another format ([`ErrorKind::Foreign`](crate::ErrorKind::Foreign)).
-/// * The dialect of the file does not support the given number or compression
+/// * The dialect of the file does not support the given log number or compression
 ///   ([`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported)).
 /// * A record in a compressed log decompresses to too many bytes
 ///   ([`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget)).
@@ -153,8 +153,8 @@ impl<S: Source> Fragments<S> {
         self.ahead.format()
     }
 
-    /// Returns what is known about the log, based on the fragments returned so far and some of
-    /// those after them.
+    /// Returns what is known about the log, based on the fragments returned so far and some later
+    /// fragments.
     pub fn info(&self) -> &LogInfo {
         self.ahead.info()
     }

@@ -36,7 +36,7 @@ options! {
 }
 
 impl PackOptions {
-    /// Returns the options for reading the log, which make the reader report only the damage
+    /// Returns the options for reading the log. With them, the reader reports only the damage
     /// itself, not the rest of the damaged block.
     fn reading(&self) -> ReadOptions {
         ReadOptions {
@@ -55,7 +55,7 @@ impl PackOptions {
 /// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
 /// left out.
 ///
-/// The whole new log is read once, in ranges, and checked before it gets its final name.
+/// Before the new log gets its final name, all of it is read once, in ranges, and checked.
 ///
 /// This function can also convert a packed log back to its original dialect. The copy then contains
 /// the original log's records, and is byte-for-byte identical to that log if it contained only
@@ -210,7 +210,7 @@ fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), E
 
 /// Checks that a log in this format can be restored from its records.
 fn check_format(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
-    // Logs in a dialect outside `DIALECTS` may have numbers or compressed records.
+    // Logs in any dialect not listed in `DIALECTS` may have numbers or compressed records.
     let is_known = DIALECTS.contains(&format.dialect);
     if is_known && [None, Dialect::SWANLAB.version()].contains(&format.dialect.version()) {
         return Ok(());

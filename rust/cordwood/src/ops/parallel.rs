@@ -36,9 +36,9 @@ pub fn split_ranges(options: &ReadOptions, file_len: Option<u64>, count: NonZero
     (0..parts.count.max(1)).map(|part| parts.options(part)).collect()
 }
 
-/// Returns the file offset of the first block in the range of `options`, and how many bytes from
-/// there can be read in parts. This number is 0 if the meaning of a part depends on the parts
-/// before it.
+/// Returns the file offset of the first block in the range of `options`, and the number of bytes
+/// from there that can be read in parts. This number is 0 if the meaning of a part depends on the
+/// parts before it.
 fn splittable(options: &ReadOptions, file_len: Option<u64>) -> (u64, u64) {
     let dialect = options.dialect.unwrap_or(Dialect::LEVELDB);
     // In a segment, a part does not always start at a block boundary.

@@ -107,8 +107,8 @@ impl SalvageOptions {
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is not changed.
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
 ///   [segment](crate::segments), because a copy doesn't start at a segment's offset.
-/// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed but this
-///   build lacks the `zstd` feature and so can't read any record in the log. No log is written.
+/// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed, and this
+///   build can't read any of its records because it lacks the `zstd` feature. No log is written.
 /// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one given by its
 ///   name or the options. No log is written.
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
@@ -293,7 +293,7 @@ impl<W: Write> Copy<'_, '_, W> {
         }
     }
 
-    /// Notes that a fragment with this role is not kept, if it is a metadata record.
+    /// Notes that a metadata record with this role is not kept. Ignores other roles.
     fn lose_metadata(&mut self, role: Role) {
         match role {
             Role::Metadata(Metadata::TimestampSizes) => self.lose(NotKept::TimestampSizes),

@@ -50,11 +50,11 @@ pub struct Stat {
     /// In a packed log, the number of containers with at least one returned record. Each is counted
     /// in the range where it starts.
     pub container_count: u64,
-    /// The total payload size of these containers' fragments, in bytes.
+    /// The total payload size of the fragments that make up the counted containers, in bytes.
     pub container_len: u64,
     /// The number of records in containers.
     pub packed_count: u64,
-    /// The number of data bytes in these records.
+    /// The number of data bytes in the records in containers.
     pub packed_len: u64,
     /// The number of trailer bytes. If the rest of a block is too short for another header, it
     /// becomes a trailer.
@@ -79,7 +79,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Returns the sum of the counts of this range and the next one.
+    /// Returns the combined counts of this range and the next one.
     fn joined(mut self, next: Stat) -> Self {
         let end = joined_end(
             (self.record_count, &self.skipped, self.end),
@@ -114,7 +114,7 @@ impl Stat {
         }
     }
 
-    /// Returns whether no damage was found, like [`Report::is_ok`](super::Report::is_ok).
+    /// Returns true if no damage was found, like [`Report::is_ok`](super::Report::is_ok).
     pub fn is_ok(&self) -> bool {
         !self.skipped.has(Severity::Corruption)
     }

@@ -25,7 +25,8 @@ pub struct Report {
     /// The number of records returned.
     pub record_count: u64,
     /// The number of returned records that start after damage in the same block. LevelDB's reader
-    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop them and return all others.
+    /// and [`OnCorruption::Skip`](crate::OnCorruption::Skip) drop these records and return all
+    /// others.
     pub salvaged_count: u64,
     /// The number of records in the new log that were repaired by flipping back one bit in a
     /// fragment. Nonzero only after [`salvage`](super::salvage) with
@@ -33,9 +34,9 @@ pub struct Report {
     pub repaired_count: u64,
     /// The number of data bytes in the records, without headers and trailers.
     pub payload_len: u64,
-    /// The length of the whole file, including the bytes outside the range. For a log in
-    /// [`segments`](crate::segments), this is the offset of its end. `None` if it isn't known, for
-    /// example for a stream that was not read to the end.
+    /// The length of the whole file, including any bytes outside the range that was read. For a log
+    /// in [`segments`](crate::segments), this is the offset of its end. `None` if the length isn't
+    /// known, for example for a stream that was not read to the end.
     pub file_len: Option<u64>,
     /// The regions that were not returned.
     pub findings: Findings,
@@ -93,15 +94,15 @@ named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
         /// Some Pebble records contain an offset that shows how far the file had been synced. They
-        /// are written without it, with types 5 to 8 instead of 9 to 12.
+        /// are written without this offset, with types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place that no engine uses.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with timestamp lengths whose damage is explained by one flipped bit, or
-        /// that was found only after damage in the same block. Without it, RocksDB treats the keys
-        /// that follow as keys without timestamps.
+        /// A RocksDB record with timestamp lengths. Its damage is explained by one flipped bit, or
+        /// it was found only after damage in the same block. Without this record, RocksDB treats
+        /// the keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log. It is lost for the same reasons as a
         /// record with timestamp lengths.
@@ -113,8 +114,8 @@ shows_name!(NotKept);
 
 /// Reads a log to the end and reports the findings.
 ///
-/// Records are not held in memory, no matter how long they are. Only a compressed log's records are
-/// held, one at a time.
+/// Records are not held in memory, no matter how long they are. The exception is a compressed log,
+/// whose records are held one at a time.
 ///
 /// Damage is not an error here. [`OnCorruption::Fail`](crate::OnCorruption::Fail), the default,
 /// acts like [`OnCorruption::Salvage`](crate::OnCorruption::Salvage), so that the report covers

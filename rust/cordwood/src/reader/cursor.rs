@@ -247,8 +247,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Moves records to `batch` without reading from the source. If a record is available, moves at
-    /// least one. Stops when the batch [is full](RecordBatch::is_full), when it
+    /// Moves records to `batch` without reading from the source. Moves at least one record if any
+    /// is available. Stops when the batch [is full](RecordBatch::is_full), when it
     /// [finds](Self::found) an event other than a record, or when more bytes must be read.
     ///
     /// # Errors

@@ -131,9 +131,9 @@ impl Reader<StreamSource<FileReader>> {
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that doesn't support the given
     ///   number or compression.
     ///
-    /// This call also returns the errors from [`format`](Reader::format), such as
-    /// [`ErrorKind::Foreign`], if the dialect must be detected and the range does not begin at the
-    /// start of the file. Otherwise, the first read returns these errors.
+    /// If the dialect must be detected and the range does not begin at the start of the file, this
+    /// call also returns the errors from [`format`](Reader::format), such as
+    /// [`ErrorKind::Foreign`]. Otherwise, the first read returns these errors.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
         let path = path.as_ref();
         unsupported(options.named().check(), Some(path))?;
@@ -319,7 +319,7 @@ impl<S: SeekSource> Reader<S> {
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek to the start of the range.
     /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, even
-    ///   if it starts at 0.
+    ///   if the range starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -380,8 +380,8 @@ impl<S: Source> Reader<S> {
     /// segment if it has not been reported. Otherwise, opens the next segment and returns its first
     /// step.
     ///
-    /// Writers only append to the newest segment, so any bytes here after the start of the next
-    /// segment do not belong to the log.
+    /// Writers only append to the newest segment, so if this segment extends past the start of the
+    /// next one, the excess bytes do not belong to the log.
     #[cold]
     fn leave_file(&mut self, file_end: End, place: Place, next: u64) -> Result<Step, Error> {
         let range = self.options.start..self.options.end.unwrap_or(u64::MAX);
@@ -501,8 +501,8 @@ impl<S: Source> Reader<S> {
 
     /// Does the work of [`next_record`](Self::next_record) once all records in a run have been
     /// returned.
-    // Not inlined, for the same reason as `look`. The loop has its own function because it needs
-    // more registers.
+    // Not inlined, for the same reason as `look`. The loop is in a separate function because it
+    // needs more registers than this one.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some(span) = self.decoder.next_of_container() else {
@@ -647,7 +647,7 @@ impl<S: Source> Reader<S> {
     /// Reads more bytes from the source. If this fails, a later call tries again.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
-            // Detection needs the whole start of the file in one window.
+            // Detection needs the start of the file to be in a single window.
             (self.source.window().offset, u64::MAX)
         } else {
             (self.decoder.offset(), self.options.end.unwrap_or(u64::MAX))
@@ -673,8 +673,8 @@ impl<S: Source> Reader<S> {
     /// Sets whether to keep the bytes of fragmented records. Without them, only the length of a
     /// [found](Self::found) record is available, and [`move_found`](Self::move_found) moves only
     /// the offsets and lengths of records.
-    // Hidden because only the Python binding uses it outside this crate, to create tables without
-    // the record column.
+    // Hidden because it is used outside this crate only by the Python binding, to create tables
+    // without the record column.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
@@ -729,8 +729,8 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Returns the flipped bit if a single one explains `region`. `region` must be the last region
-    /// returned, either in an event or in an error.
+    /// Returns the flipped bit if a single flipped bit explains `region`. `region` must be the last
+    /// region returned, either in an event or in an error.
     ///
     /// Returns `None` if a flipped bit cannot cause damage with this reason, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call repeats the

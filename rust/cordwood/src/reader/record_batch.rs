@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record separated from the next one by a block trailer or a
-    /// skipped region.
+    /// The index and end offset of each record that a block trailer or a skipped region separates
+    /// from the next one.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -265,8 +265,8 @@ impl RecordBatch {
         self.end_record(self.data.len(), offset, end_offset, false);
     }
 
-    /// Adds the offsets and length of a record whose bytes have either been appended or been left
-    /// out. The caller must have reserved room for this entry.
+    /// Adds the offsets and length of a record whose bytes have been either appended or left out.
+    /// The caller must have reserved room for this entry.
     #[inline]
     pub(super) fn add_place(&mut self, len: u64, span: RecordSpan) {
         let data_len = self.offsets[self.len()] as usize + len as usize;
@@ -313,7 +313,7 @@ impl RecordBatch {
 const COUNT_MAX: usize = 1 << 16;
 
 /// An empty batch reserves memory for at most this many bytes of data, plus one block. The part to
-/// read may be much shorter than the file, so this is no more than a typical batch needs.
+/// read may be much shorter than the file, so the limit is no higher than a typical batch needs.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {

@@ -38,7 +38,7 @@ pub trait Source {
     /// # Errors
     ///
     /// Returns an error if the read fails. In that case, the window still contains its old bytes
-    /// from `from` onward, and a later call tries the read again.
+    /// from `from` onward, and a later call repeats the read.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// Returns the length of the file in bytes, if known.
@@ -63,7 +63,7 @@ pub trait Source {
         Ok(0)
     }
 
-    /// Returns the files of the log, if the log can consist of several.
+    /// Returns the files of the log, if it can consist of several files.
     // Hidden because only a `StreamSource` reads several files.
     #[doc(hidden)]
     fn files(&mut self) -> Option<&mut dyn Files> {
@@ -358,7 +358,8 @@ impl<R: Read> StreamSource<R> {
 
     /// Returns how many bytes to request in the next read. Within the range, this is the rest of
     /// the range. The last record may extend far past the end of the range, so reading continues
-    /// there: first one block, then each time as many bytes as have already been read past the end.
+    /// there. The first read past the end requests one block, and each later one requests as many
+    /// bytes as have already been read past the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
@@ -414,8 +415,8 @@ impl<R: Read> StreamSource<R> {
 }
 
 impl<R: Read + Seek> SeekSource for StreamSource<R> {
-    /// Discards the buffered bytes and seeks. The window will start one byte before `offset`. If
-    /// that byte doesn't exist, the file must end before `offset`.
+    /// Discards the buffered bytes and seeks so that the window will start one byte before
+    /// `offset`. If that byte doesn't exist, the file ends before `offset`.
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         let origin = self.origin();
         let before = offset.saturating_sub(1).saturating_sub(origin);

@@ -266,7 +266,7 @@ impl<W: Sink> Writer<W> {
         self.buffer.len() + self.encoder.open_len()
     }
 
-    /// Writes out all records appended so far, then calls `sync` on the sink to put them on the
+    /// Writes out all records appended so far, then calls `sync` on the sink so that they reach the
     /// disk.
     ///
     /// A failed sync cannot be retried, because the system may have dropped the bytes it could not
@@ -379,7 +379,7 @@ impl<W: Sink> Writer<W> {
         self.failed(source, Some(failure.what))
     }
 
-    /// Returns the error for a failure the writer has already noted.
+    /// Returns the error for a failure that the writer has already recorded.
     #[cold]
     fn failed(&self, source: io::Error, earlier: Option<&'static str>) -> Error {
         let failure = WriteFailure {

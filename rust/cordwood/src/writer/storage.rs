@@ -102,9 +102,9 @@ impl DiskFile {
         })
     }
 
-    /// Checks whether the path still names this file. Another writer may have renamed it before it
-    /// was locked, and created a new file. This file would then be the older one, but records
-    /// appended to it would be newer than those in the new file.
+    /// Checks whether the path still names this file. Another writer may have renamed this file
+    /// before it was locked, and created a new one. Records appended to this file would then be
+    /// newer than those in the new file, although this file is the older one.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -116,8 +116,8 @@ impl DiskFile {
 
 impl Drop for DiskFile {
     /// Releases the lock. Closing the file is not enough: a forked child also has the file open and
-    /// shares the lock. The child must not release it, because the process that opened the file is
-    /// still writing.
+    /// shares the lock. The child must not release the lock, because the process that opened the
+    /// file is still writing.
     fn drop(&mut self) {
         if self.is_regular && Process::current().number() == self.owner {
             // If this fails, closing the file releases the lock.

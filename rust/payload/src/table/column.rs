@@ -59,7 +59,7 @@ pub enum Values {
         count: usize,
         /// The number of Parquet columns that the items need.
         width: usize,
-        /// How many null items are stored for one null list. This is 0 unless the lists have a
+        /// The number of null items stored for each null list. This is 0 unless the lists have a
         /// fixed size.
         null_len: usize,
     },

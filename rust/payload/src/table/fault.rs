@@ -26,7 +26,7 @@ pub struct Fault {
     pub part: Part,
     /// The fault and its position in the record.
     pub error: PayloadError,
-    /// A description of the fault, if the reason in `error` isn't precise enough.
+    /// A description of the fault, or `None` if the reason in `error` is precise enough.
     pub(super) detail: Option<Cow<'static, str>>,
 }
 

@@ -55,7 +55,7 @@ fn integer(value: View<'_>, bits: u64, is_unsigned: bool) -> Option<View<'_>> {
         View::Int(number) => i128::from(number),
         View::UInt(number) => i128::from(number),
         View::Huge(digits) => digits.parse().ok()?,
-        // This saturates, but only far outside the 64-bit range.
+        // The conversion saturates, but only far outside the 64-bit range.
         View::Float(number) if number.fract() == 0.0 => number as i128,
         _ => return None,
     };
@@ -72,7 +72,7 @@ fn digit_count(digits: &str) -> u64 {
     digits.trim_start_matches(['-', '0']).len() as u64
 }
 
-/// Checks whether a 16-, 32- or 64-bit floating-point number can represent the number exactly.
+/// Checks whether a floating-point type of 16, 32 or 64 bits can represent the number exactly.
 fn is_float_of(number: f64, bits: u64) -> bool {
     match bits {
         _ if number.is_nan() || number.is_infinite() => true,

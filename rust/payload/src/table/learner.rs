@@ -127,8 +127,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns the default limits. BigQuery has the same column limit, and Datastore has the same
-    /// level limit.
+    /// Returns the default limits. BigQuery has the same limit on columns, and Datastore the same
+    /// limit on nesting.
     fn default() -> Self {
         Limits {
             columns: 10_000,
@@ -202,7 +202,7 @@ impl Learner {
         true
     }
 
-    /// Checks whether a column was added, or a column's type may have changed, since the last call.
+    /// Checks whether, since the last call, a column was added or a column's type may have changed.
     /// If not, the rows since then have not affected the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
@@ -218,7 +218,7 @@ impl Learner {
     }
 
     /// Returns the columns whose values have several types without a common one, and the names of
-    /// these types. `a.b` is a field of `a`, and `a[]` means the items of `a`.
+    /// these types. In a column's name, `a.b` is a field of `a`, and `a[]` means the items of `a`.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
         for (name, node, is_overfull) in self.all() {

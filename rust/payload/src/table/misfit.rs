@@ -19,7 +19,7 @@ pub enum NotAdded {
     NoMemory,
 }
 
-/// A value that does not fit its column: the value has another type, it is more than a column can
+/// A value that does not fit its column: it has the wrong type, it exceeds what a column can
 /// contain, or no column or field has its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misfit {
@@ -30,7 +30,7 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// If other values of this type fit, this is the reason why this value does not.
+    /// Why this value does not fit, if other values of its type do.
     pub why: Option<String>,
 }
 

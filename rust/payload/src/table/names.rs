@@ -10,7 +10,7 @@ pub struct Names {
     numbers: HashMap<Box<str>, usize>,
     /// The numbers of most names, indexed by the slots of their keys. The rare names whose slot was
     /// already taken are not in this table. Looking up a slot is much faster than using a hash
-    /// table, because a hash table has to resist names chosen to collide.
+    /// table, which has to resist names chosen to collide.
     slots: Vec<u32>,
 }
 
@@ -90,7 +90,7 @@ struct Key {
 }
 
 impl Key {
-    /// Two names no longer than this are equal if their keys are equal.
+    /// Two names of at most this length are equal if their keys are equal.
     const WHOLE_MAX: usize = 16;
 
     #[inline]

@@ -8,7 +8,7 @@ use crate::Item;
 pub struct Row<'v>(Vec<(&'v str, View<'v>)>);
 
 impl<'v> Row<'v> {
-    /// Returns the row with these values, which must all have different names.
+    /// Returns a row that consists of `items`, whose names must all differ.
     pub fn of_items(items: &'v [Item<'v>]) -> Self {
         Row(items
             .iter()
@@ -20,7 +20,7 @@ impl<'v> Row<'v> {
         Row(cells)
     }
 
-    /// Returns the row with these cells before its own.
+    /// Returns the row with the cells `first` inserted before its own cells.
     pub(super) fn after<'r>(&'r self, first: &'r [(String, Option<String>)]) -> Row<'r> {
         let first = first
             .iter()

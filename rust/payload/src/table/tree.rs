@@ -379,8 +379,8 @@ pub(super) fn parse_number<'v>(
             return expected(end, "a digit");
         }
     }
-    // So few digits cannot have overflowed. A double holds them and the power of ten exactly, so
-    // only the division rounds.
+    // A number with so few digits cannot have overflowed. A double holds both the digits and the
+    // power of ten exactly, so only the division rounds.
     if digit_count + fraction_len < TENS.len() && !has_exponent && digits <= 1 << f64::MANTISSA_DIGITS {
         *value = if end == point {
             let number = digits as i64;

@@ -73,7 +73,7 @@ pub struct Given {
     /// The name of the type in Arrow, for messages.
     pub name: String,
     /// The type used to build the columns. A text type is built as JSON with no quotation marks
-    /// around text. Any fields or items have given types as well.
+    /// around text. The types of any fields or items are also given types.
     pub made_as: Type,
     /// The values that fit this type.
     pub fits: Fits,
@@ -131,8 +131,8 @@ impl fmt::Display for Type {
     }
 }
 
-/// A cell count too large for any batch of several rows. In a fixed-size list, each item counts as
-/// a cell.
+/// A cell count too large for any batch of more than one row. In a fixed-size list, each item
+/// counts as a cell.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
 impl Type {

@@ -82,7 +82,7 @@ impl<'v> View<'v> {
             EntityValue::Reference(key) => View::Key(key),
             EntityValue::User(user) => View::User(user),
             EntityValue::Entity(entity) => View::Entity(entity),
-            // This is `Null`, as there are no other variants yet.
+            // This is `Null`, because there are no other variants yet.
             _ => View::Null,
         }
     }

@@ -1,5 +1,4 @@
-//! Turns records into a table: selects the columns of decoded rows, learns them, and writes the
-//! rows.
+//! Turns records into a table: selects and learns the columns of decoded rows, and writes the rows.
 
 use std::collections::{HashMap, TryReserveError};
 use std::mem;
@@ -38,20 +37,20 @@ pub struct Options {
     /// The columns to keep, in this order, or `None` for all columns. `a.b` is the field `b` of the
     /// column `a`.
     pub wanted: Option<Vec<String>>,
-    /// Whether a table that learns its columns is opened with those it learned from the first
+    /// Whether a table that learns its columns is opened with the columns learned from the first
     /// records.
     pub opens_early: bool,
     /// The maximum number of rows.
     pub row_count_max: Option<u64>,
     /// How bytes are converted to text.
     pub bytes: BytesAs,
-    /// Whether CSV text that a spreadsheet would read as a formula is prefixed with an apostrophe.
+    /// Whether to put an apostrophe before CSV text that a spreadsheet would read as a formula.
     pub escapes_formulas: bool,
     /// The limits for learned columns.
     pub limits: Limits,
     /// The maximum number of rows in a batch of columns.
     pub batch_rows_max: usize,
-    /// The maximum number of cells in a batch of columns. A single row may have more.
+    /// The maximum number of cells in a batch of columns. A single row may exceed this maximum.
     pub batch_cells_max: usize,
 }
 
@@ -60,7 +59,7 @@ pub struct Options {
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// A row has a column with the same name as one of the cells that each row starts with.
+    /// A column of a row has the same name as one of the cells at the start of each row.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
@@ -91,9 +90,9 @@ impl Missing {
         &self.wanted
     }
 
-    /// Returns the existing names for a message. These are the names of the columns that always
-    /// exist and of those that have appeared in rows. If a field of a column is wanted, the names
-    /// of all fields in that column are also included.
+    /// Returns the names of the existing columns, for a message. These columns always exist or have
+    /// appeared in rows. If a field of a column is wanted, the names of all fields in that column
+    /// are also included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
     }
@@ -136,7 +135,7 @@ const SEEN_MAX: usize = 10_000;
 pub struct Table {
     /// The wanted columns, or `None` for all columns.
     selection: Option<Names>,
-    /// The cells that each row of the current log starts with.
+    /// The cells at the start of each row of the current log.
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
@@ -191,7 +190,8 @@ const TEXT_LEN_MAX: usize = 4 << 20;
 const FAULT_COUNT_MAX: usize = 1_000;
 
 impl Table {
-    /// Creates a table with these columns. If `columns` is `None`, the table learns its columns.
+    /// Creates a table with the given columns. If `columns` is `None`, the table learns its
+    /// columns.
     pub fn new(options: Options, columns: Option<&[(String, Type)]>) -> Self {
         let is_known = columns.is_some() || options.form == Form::Ndjson;
         let has_always = |name: &String| options.always.iter().any(|(other, _)| other == name);
@@ -232,7 +232,7 @@ impl Table {
         wanted.iter().map(column).collect()
     }
 
-    /// Starts a log. Each of its rows starts with these cells.
+    /// Starts a log. Each row of the log starts with the given cells.
     pub fn start(&mut self, first: Vec<(String, Option<String>)>) {
         self.first = first;
         self.record = Current::default();

@@ -364,8 +364,8 @@ impl Follower {
     }
 
     /// Waits for the next event and returns it. Keeps waiting as long as [`poll`](Self::poll)
-    /// returns [`Poll::NotYet`], which is also the result once `timeout` has elapsed. If `timeout`
-    /// is `None`, waits indefinitely.
+    /// returns [`Poll::NotYet`], and returns that result once `timeout` has elapsed. Waits
+    /// indefinitely if `timeout` is `None`.
     ///
     /// # Errors
     ///

@@ -61,7 +61,7 @@ pub(super) struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether the file will no longer change, and ends with these bytes.
+    /// Whether the file will no longer change, and ends with the first `len` bytes of `buffer`.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
@@ -188,8 +188,8 @@ impl LiveFile {
     }
 
     /// Looks for the next file. `end` is where the followed file ended when it was last checked,
-    /// and `is_there` is true if that file still exists under its name. Returns whether there is a
-    /// next file now. If so, the caller must read the followed file's end again.
+    /// and `is_there` is true if that file still exists under its name. Returns whether a next file
+    /// now exists. If so, the caller must read the followed file's end again.
     fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {
@@ -234,11 +234,10 @@ impl LiveFile {
         }
     }
 
-    /// Reads the file from `offset` to at least the end of the block, or to `file_len`.
-    /// Discards the bytes of earlier reads, because any that were not a valid fragment may have
-    /// changed since.
+    /// Reads the file from `offset` to at least the end of the block, or to `file_len`. Discards
+    /// the bytes of earlier reads, because bytes that were not a valid fragment may have changed.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
-        // A read is only longer than the previous one if all bytes of the previous read were used.
+        // A read is longer than the previous one only if all bytes of the previous read were used.
         // Without this rule, the follower would read even a gigabyte of zeros after the written
         // part.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);

@@ -153,7 +153,7 @@ fn follow(path: &Path, changes: Vec<Change>, schedule: &[usize], is_rotated: boo
                     );
                 }
                 Ok(Poll::NotYet(not_yet)) => {
-                    // A poll that saw the files change may have missed the change.
+                    // If the files changed during a poll, the poll may have missed the change.
                     if follower.is_probing() || left.borrow().len() < left_before {
                         continue;
                     }

@@ -54,7 +54,7 @@ pub(super) struct Unreported {
 /// unless a crash left a gap of several blocks. The other blocks are probed in turn, because a
 /// writer may start or complete any of them at any time.
 ///
-/// Once a replaced file has been reported, the caller may never poll it again, so all its blocks
+/// Once a replaced file has been reported, the caller might never poll it again, so all its blocks
 /// are probed before the first report. They are probed again before each further report, because
 /// the writer may have continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
@@ -168,7 +168,7 @@ mod tests {
         assert!(probes.is_unfinished());
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 256..300));
         assert!(!probes.is_unfinished());
-        // A second round is only needed after the replacement has been reported.
+        // A second round is needed only after the replacement has been reported.
         assert_eq!(probed(&mut probes, 0, 300, true, None), first_and(0, 1..256));
         assert!(!probes.is_unfinished());
         probes.has_probed_all = None;

@@ -155,7 +155,7 @@ fn format_of(
 /// as a LevelDB log, and a long Pebble log is detected as a recyclable log. A log without
 /// containers cannot be read as packed, because other programs read such logs.
 ///
-/// If `head`, the start of the file, is damaged or was padded, the mark or the file header is
+/// `head` is the start of the file. If it is damaged or was padded, the mark or the file header is
 /// missing, but that does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
@@ -165,7 +165,7 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     }
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
-        // A log detected as a LevelDB log can only have containers after a damaged mark.
+        // A log detected as a LevelDB log can have containers only after a damaged mark.
         let is_its_own =
             matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
         !is_its_own || named.meaning(byte) == meaning
@@ -330,8 +330,8 @@ impl LogBefore<'_> {
         Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Checks whether there is at most a trailer between the checkpoint and `first`, where the next
-    /// record starts, the remainder of a record starts, or the file ends.
+    /// Checks whether there is at most a trailer between the checkpoint and `first`. At `first`,
+    /// the next record or the remainder of a record starts, or the file ends.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);

@@ -5,8 +5,8 @@ use crate::dialect::{Dialect, Grid, Role};
 use crate::error::Error;
 use crate::format::{KIND_AT, Kind};
 
-/// The number of bytes that a disk writes atomically. It is only used as a hint that a crash could
-/// have left the bytes. etcd assumes the same length (`wal/decoder.go`).
+/// The number of bytes that a disk writes atomically, as etcd also assumes (`wal/decoder.go`). It
+/// is only used as a hint that a crash could have left the tail.
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
@@ -23,7 +23,7 @@ pub(super) struct Tail {
     /// even though the file already had its new length.
     has_zero_sector: bool,
     /// Whether part of the tail cannot be the remainder of an interrupted write, because it is a
-    /// complete record, or one that is complete except for one flipped bit.
+    /// record that is complete, or complete except for one flipped bit.
     has_whole_record: bool,
     /// Whether any byte of the tail is nonzero.
     pub(super) has_data: bool,

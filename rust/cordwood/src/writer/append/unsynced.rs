@@ -4,7 +4,7 @@
 //! read and the next sync succeeds, but they are not on the disk. A writer that reopens such a file
 //! must therefore rewrite the bytes to make the pages dirty. Only then does a successful sync mean
 //! that the bytes are on the disk. Only the process whose sync failed knows about the failure.
-//! Another process can pass a checkpoint to say which bytes are known to be on the disk.
+//! Another process can pass a checkpoint to indicate which bytes are known to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::file::FileId;
 
-/// For each file with a failed sync, an offset. Everything before this offset was on the disk when
+/// An offset for each file with a failed sync. Everything before this offset was on the disk when
 /// the sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 

@@ -48,8 +48,8 @@ impl LogFile {
             write_all(&**storage, piece, end)?;
             end += piece.len() as u64;
             piece.clear();
-            // The first piece contains everything before the record. The record itself is only in
-            // the file once its last piece has been written.
+            // The first piece contains everything before the record. The record itself is in the
+            // file only once its last piece has been written.
             state.written = start;
             io::Result::Ok(())
         };
@@ -77,8 +77,8 @@ impl LogFile {
     /// length, as when opening a log with a torn record. Keeps the buffer.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
-        // If the undo failed, it is unknown where the file ends, so any write may follow a partial
-        // record.
+        // If the undo failed, it is unknown where the file ends, so a later write could end up
+        // after a partial record.
         if let Some(storage) = &state.storage
             && let Err(undo_error) = cut(&**storage, state.written, state.durable)
         {
@@ -115,8 +115,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // Drop the handle while holding the lock, so that `close` never finds one held by a thread
-        // that is no longer waiting.
+        // Drop the handle while holding the lock, so that `close` never finds a handle held by a
+        // thread that is no longer waiting.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {

@@ -474,7 +474,7 @@ impl LogFile {
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
     /// are waiting for a sync. It then releases the file, so that another writer can open it.
     ///
-    /// Every later call fails with [`ErrorKind::Closed`], except another call to `close` and
+    /// Every later call fails with [`ErrorKind::Closed`], except for calls to `close` and to
     /// methods that only return information about the log. A second call to `close` waits until the
     /// first has released the file. Unlike [`Writer::finish`](crate::Writer::finish), `close` does
     /// not consume the log, because threads may share it.
@@ -500,7 +500,7 @@ impl LogFile {
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
             // Do not call `lock` here, for the reason given in `status`. This process has appended
-            // no records. The parent writes the buffer.
+            // no records, and the parent writes those in the buffer.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;

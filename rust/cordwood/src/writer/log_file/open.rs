@@ -161,8 +161,8 @@ impl LogFile {
         Self::append_to_storage(Box::new(file), options, Some(path), Some(path), interrupted)
     }
 
-    /// Opens the log in `storage` for appending. Errors contain `path`. `file` is the path of the
-    /// file itself.
+    /// Opens the log in `storage` for appending. `path` is shown in errors, and `file` is the path
+    /// of the file itself.
     pub(in crate::writer) fn append_to_storage(
         storage: Box<dyn Storage>,
         options: LogFileOptions,

@@ -12,8 +12,8 @@ use crate::options::{log_options, options};
 /// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
 /// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
 /// `EveryBytes` and `EveryInterval` only take effect during an append. Between appends, the log
-/// does not sync, no matter how long ago the last sync was. If your program won't append for a
-/// while, call `sync` yourself.
+/// does not sync, however long ago the last sync was. If your program won't append for a while,
+/// call `sync` yourself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {

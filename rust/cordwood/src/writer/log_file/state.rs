@@ -26,7 +26,7 @@ pub(in crate::writer) struct State {
     pub(super) is_syncing: bool,
     /// The number of threads waiting for a sync, including the thread that is syncing.
     pub(super) waiting: usize,
-    /// The end offset and the start time of the sync that started last.
+    /// The end offset and the start time of the most recently started sync.
     pub(super) sync_end: u64,
     pub(super) sync_started: Instant,
     /// The permanent failure, if any.
@@ -50,8 +50,8 @@ pub struct LogStatus {
 }
 
 impl LogStatus {
-    /// The status in a forked child if another thread of the parent was writing when the fork
-    /// happened.
+    /// The status in a forked child if another thread of the parent was writing at the time of the
+    /// fork.
     pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
         offset: 0,
         durable_offset: 0,

@@ -1,5 +1,5 @@
 //! A [`SegmentedLog`](super::SegmentedLog)'s operations on its directory. They are methods of a
-//! trait, so that tests can record them and make them fail.
+//! trait, so that tests can record calls and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -44,8 +44,8 @@ pub trait Directory: Debug + Send + Sync {
     /// Waits until all additions and removals of names in the directory are on the disk.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns whether the directory already had its lock when it was opened. If so, it is the
-    /// directory of a log, even if its files don't look like logs.
+    /// Returns whether the directory already contained its lock when it was opened. If it did, the
+    /// directory belongs to a log, even if its files don't look like logs.
     fn had_lock(&self) -> bool {
         false
     }
@@ -100,7 +100,8 @@ impl DiskDirectory {
         })?;
         if !had_lock {
             // The lock's name must be on the disk before the first segment is created. Otherwise, a
-            // crash could leave a segment that neither its bytes nor a lock can identify as one.
+            // crash could leave a segment that can be recognised neither by its bytes nor by a
+            // lock.
             lock.sync_directory().map_err(failed)?;
         }
         Ok(DiskDirectory {

@@ -18,7 +18,7 @@ use crate::writer::log_file::{LogFile, LogFileOptions, LogStatus, Mutex, MutexGu
 use crate::writer::storage::{Storage, read_at_most};
 
 /// The maximum number of expired segments to remove when a new segment starts. Appends wait for
-/// this, and each removal requires a sync of the directory.
+/// these removals, each of which requires a sync of the directory.
 const EXPIRED_MAX: usize = 64;
 
 /// A segmented log: a directory of log files, each named after the log offset of its first byte.
@@ -215,7 +215,7 @@ impl SegmentedLog {
         self.options.named().or_leveldb()
     }
 
-    /// Returns the bytes that followed the last complete record when the log was opened, like
+    /// Returns the bytes that followed the last complete record when the log was opened. Like
     /// [`LogFile::discarded_tail`], but with log offsets.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
@@ -237,7 +237,7 @@ impl SegmentedLog {
         self.status().offset
     }
 
-    /// Returns how much of the log is on the disk. Everything before this log offset survives a
+    /// Returns how much of the log is on the disk, as a log offset. Everything before it survives a
     /// machine crash. After opening, it is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
@@ -608,7 +608,7 @@ fn set_format(
     match detect(&head) {
         Detection::Log(found) => {
             check_dialect(found.dialect, path)?;
-            // The mark of a packed log may be lost.
+            // The mark of a packed log may have been lost.
             if found.dialect.is_packed() || starts_undamaged(&head) {
                 return Ok(());
             }

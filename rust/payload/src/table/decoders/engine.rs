@@ -28,8 +28,8 @@ impl Batches {
         }
     }
 
-    /// Returns the engine of a record. Passes a fault to `sink` if it follows at least one
-    /// operation.
+    /// Returns the engine of a record. A fault that follows at least one operation is passed to
+    /// `sink`.
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {

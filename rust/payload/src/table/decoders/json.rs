@@ -1,4 +1,4 @@
-//! Decodes arbitrary records, and records that are JSON text.
+//! Decoders for arbitrary records and for records that are JSON text.
 
 use super::{Decode, Decoded, Record, Sink};
 use crate::Value;

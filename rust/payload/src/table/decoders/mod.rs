@@ -23,7 +23,7 @@ pub struct Record<'r> {
     /// The file offset where the record's last fragment ends.
     pub end_offset: u64,
     /// Whether the record starts after damage in its block. If this is `None`, rows that contain
-    /// the record's offset have no cell for this.
+    /// the record's offset have no cell for this value.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],

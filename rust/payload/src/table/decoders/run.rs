@@ -19,7 +19,7 @@ use crate::{Item, PayloadError, PayloadReason, Value, WandbChange, WandbEnvironm
 pub(super) struct Run {
     /// Whether there is a row that the sink hasn't taken yet.
     has_row: bool,
-    /// The last record describing the run. Each of these records describes the whole run.
+    /// The last record that describes the run. Each such record describes the whole run.
     about: Vec<u8>,
     environment: Environment,
     exit_code: Option<i32>,
@@ -212,8 +212,8 @@ impl Changes {
         }
     }
 
-    /// Returns the change in a record, or `None` for any other kind of record. Fails unless all
-    /// items of the change can be read.
+    /// Returns the change that a record makes to the values, or `None` if it is a record of another
+    /// kind. Fails unless all items of the change can be read.
     fn change_in<'r>(&self, record: &'r [u8]) -> Result<Option<WandbChange<'r>>, PayloadError> {
         let change = match (WandbRecord::decode(record)?, self.is_config) {
             (WandbRecord::Summary(change), false) | (WandbRecord::Config(change), true) => change,
@@ -276,7 +276,7 @@ impl Decode for Changes {
         true
     }
 
-    /// Passes the change in the record to `take`: the new values by name, and the removed names.
+    /// Passes the record's change to `take`: the new values by name, and the removed names.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let Some(change) = self.change_in(record)? else {
             return Ok(false);

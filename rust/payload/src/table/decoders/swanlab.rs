@@ -42,8 +42,8 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
     ])
 }
 
-/// Returns the number in a model and its epoch, which counts the numbers with the same name.
-/// Returns `None` if the model has an unexpected form.
+/// Returns the number in a model, and the number's epoch, which counts the numbers with the same
+/// name. Returns `None` if the model has an unexpected form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
     let metric = data.get("metric")?;
@@ -127,7 +127,7 @@ fn time(text: &str) -> Option<i64> {
     (is_date && is_time && TIMES.contains(&time)).then_some(time)
 }
 
-/// Parses the numbers between separators. `lens` specifies how many digits each number must have.
+/// Parses numbers between separators. `lens` specifies how many digits each number must have.
 fn numbers<const COUNT: usize>(text: &str, separator: char, lens: [usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(separator);
     let mut found = [0; COUNT];

@@ -166,7 +166,7 @@ fn cells<'t>(
     ]
 }
 
-/// Returns the printed text in a record, or `None` for any other kind of record.
+/// Returns the printed text that a record contains, or `None` if it contains none.
 fn output_in(record: &[u8]) -> Result<Option<WandbOutput<'_>>, PayloadError> {
     match WandbRecord::decode(record)? {
         WandbRecord::Output(output) | WandbRecord::OutputRaw(output) => Ok(Some(output)),
@@ -219,7 +219,7 @@ pub(super) fn read_value<'r>(
     name: &str,
     value: &mut Value<'r>,
 ) -> Result<Option<Box<Fault>>, Box<Fault>> {
-    // Most values are numbers, which take less time to parse than to check for UTF-8.
+    // Most values are numbers, which are faster to parse than to check for UTF-8.
     if let [b'-' | b'0'..=b'9', ..] = text
         && parse_number(text, 0, Rules::Run, value).is_ok_and(|end| end == text.len())
     {

@@ -1,5 +1,5 @@
-//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new one can start in
-//! every cycle, so long data is split into three parts, each with its own chain of `crc32`
+//! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new instruction can
+//! start in every cycle, so long data is split into three parts, each with its own chain of `crc32`
 //! instructions. The states of the first two parts are then advanced over the bytes that follow
 //! them. Short data goes through a single chain.
 

@@ -267,7 +267,7 @@ fn plus(register: __m512i, state: u32) -> __m512i {
 /// The factors that advance each lane to the last 16 bytes of the data, indexed by the length of
 /// the tail in bytes, modulo 64. The factors for the register before the tail come first, followed
 /// by those for the register that starts with the tail. The lanes after the tail are zero, so their
-/// factors, which are for a negative distance, have no effect.
+/// factors, which correspond to a negative distance, have no effect.
 ///
 /// The table is aligned so that no load crosses a cache line.
 static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());

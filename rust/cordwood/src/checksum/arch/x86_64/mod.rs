@@ -14,8 +14,8 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_x86_feature_detected;
 
-    /// A machine with AVX-512: Intel servers since Ice Lake, and AMD since Zen 4. The compiler
-    /// assumes that AVX-512 implies FMA and F16C, so these features are also detected.
+    /// A machine with AVX-512: Intel servers since Ice Lake, and AMD processors since Zen 4. The
+    /// compiler assumes that AVX-512 implies FMA and F16C, so these features are also detected.
     Fold512(
         "SSE4.2, AVX-512, VPCLMULQDQ",
         [
