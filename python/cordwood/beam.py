@@ -570,6 +570,21 @@ class _Sink(FileBasedSink):
             sync_directory(directory)
         return temporary
 
+    def pre_finalize(self, temporary: Any, results: Iterable[str]) -> list[list[str]]:
+        # Beam itself adds the empty logs in the last step, which is too late. It removes old logs here, and finds them
+        # by the number of new ones. A retry of the last step has other empty logs, which could replace renamed logs.
+        logs = list(results)
+        while len(logs) < max(self.num_shards, 1):
+            logs.append(self.open_writer(temporary, os.urandom(16).hex()).close())
+        super().pre_finalize(temporary, logs)
+        return [logs]
+
+    def finalize_write(self, temporary: Any, results: list[str], logs: list[str]) -> Iterator[str]:
+        if not _is_local(self._prefix):
+            # An object store doesn't remove Beam's own empty logs with the temporary directory.
+            FileSystems.delete([*set(results).difference(logs)])
+        yield from super().finalize_write(temporary, logs, None)
+
     def finalize_windowed_write(self, *results: Any) -> Iterator[str]:
         yield from super().finalize_windowed_write(*results)
         if _is_local(self._prefix):
@@ -582,13 +597,16 @@ class WriteToLog(PTransform):
 
     The logs get their final names once all of them are complete. On a local file system, the logs have been synced to
     disk by then, and their directory entries are synced immediately afterwards. A bundle that fails and is retried
-    doesn't leave any duplicate records or partial logs. If every shard has a record, existing files whose names match
-    the logs' names, with any text in place of the shard number, are removed first. Otherwise, Beam keeps an existing
-    local file instead of a new log with the same name and length. A shard without records becomes an empty log, and a
-    bounded `PCollection` always has at least one shard.
+    doesn't leave any duplicate records or partial logs. Existing files whose names match the logs' names, with any text
+    in place of the shard number, are removed first. A shard without records becomes an empty log, and a bounded
+    `PCollection` always has at least one shard.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
     of the window. They replace only those existing logs that have the same names.
+
+    A worker can be killed after it has renamed a log and before Beam has recorded this. Beam then repeats the step. The
+    returned paths don't include the logs that were already renamed. For a window, the repeated step fails, because Beam
+    doesn't find those logs. No records are lost: each log has its final name or is in the temporary directory.
 
     Args:
         file_path_prefix: The prefix of the logs' paths. The paths are on one of Beam's file systems.

@@ -16,6 +16,7 @@ import zlib
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -500,6 +501,69 @@ def test_an_empty_collection_is_written_as_an_empty_log(tmp_path):
     assert records_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("length", [1, 2])
+@pytest.mark.parametrize("record_count", [0, 1, 2, 3])
+@pytest.mark.parametrize("options", [{"num_shards": 3}, {"num_shards": 3, "shard_name_template": "-SSS"}])
+def test_new_logs_replace_old_ones_whatever_the_lengths_and_the_empty_shards(options, record_count, length, tmp_path):
+    """To Beam, a local file with the length and the final name of a new log is that log, which it then deletes."""
+    names = [("a-%03d.log" if len(options) > 1 else "a-%05d-of-00003.log") % number for number in range(3)]
+    for name in names:
+        write(tmp_path / name, [b"y" * length])
+    records = [b"%d" % number for number in range(record_count)]
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create(records, reshuffle=False) | WriteToLog(str(tmp_path / "a"), ".log", **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert records_in(tmp_path) == records
+
+
+@pytest.mark.parametrize("template", [None, "", "-SS"])
+@pytest.mark.parametrize("num_shards", [0, 1])
+@pytest.mark.parametrize("records", [[], [b"x"]])
+def test_a_single_new_log_replaces_an_old_one_of_the_same_length(records, num_shards, template, tmp_path):
+    """An empty log of W&B is as long as LevelDB's log with an empty record."""
+    name = {None: "a-00000-of-00001", "": "a", "-SS": "a-00"}[template]
+    write(tmp_path / f"{name}.log", [b"y"] if records else [b""], dialect="wandb" if records else "leveldb")
+    to = WriteToLog(str(tmp_path / "a"), ".log", num_shards, template, dialect="wandb")
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create(records) | to
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.log"]
+    assert records_in(tmp_path) == records
+
+
+def test_only_logs_with_the_same_number_of_shards_are_removed(tmp_path):
+    others = ["a-00000-of-00001.log", "a-00000-of-00002.log", "a-00003-of-00004.log", "ab-00000-of-00003.log"]
+    for name in [*others, "a-old-of-00003.log"]:
+        write(tmp_path / name, [b"y"])
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create([b"x"]) | WriteToLog(str(tmp_path / "a"), ".log", num_shards=3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*others, *(f"a-0000{number}-of-00003.log" for number in range(3))]
+    )
+    assert records_in(tmp_path) == [b"x", *[b"y"] * 4]
+
+
+def test_a_retry_after_the_renames_keeps_all_records(tmp_path, monkeypatch):
+    """Beam makes other empty logs for the retry. They must not replace a log that has its final name."""
+    sync_directory = cordwood.beam.sync_directory
+    synced = []
+
+    def fails_once(path):
+        synced.append(path)
+        if len(synced) == 1:
+            raise OSError
+        sync_directory(path)
+
+    monkeypatch.setattr(cordwood.beam, "sync_directory", fails_once)
+    # The temporary names: of the log with the record, of the empty logs, and of those for the retry, which sort first.
+    monkeypatch.setattr(iobase, "uuid", SimpleNamespace(uuid4=iter("56734").__next__))
+    # The runner that tries a bundle again.
+    with beam.Pipeline("BundleBasedDirectRunner") as pipeline:
+        _ = pipeline | beam.Create([b"x"]) | WriteToLog(str(tmp_path / "a"), ".log", num_shards=3)
+    assert len(synced) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"a-0000{number}-of-00003.log" for number in range(3)]
+    assert records_in(tmp_path) == [b"x"]
+
+
 def test_error_for_a_text_record_includes_the_step_name(tmp_path):
     message = "must be bytes-like, not str.*while running 'WriteToLog"
     with pytest.raises(Exception, match=message), beam.Pipeline() as pipeline:
@@ -550,7 +614,7 @@ def rename_then_kill(*paths):
     rename(*paths)
     kill()
 os.rename = rename_then_kill
-list(sink.finalize_write(sys.argv[3], sys.argv[4:], None))
+list(sink.finalize_write(sys.argv[3], sys.argv[4:], sys.argv[4:]))
 """
 
 
@@ -574,7 +638,7 @@ def test_a_killed_worker_leaves_no_duplicate_or_partial_logs(tmp_path):
         results.append(writer.close())
     killed("finalize", temporary, *results)
     assert len(list(tmp_path.glob("a-*"))) == 1
-    list(sink.finalize_write(temporary, results, None))
+    list(sink.finalize_write(temporary, results, results))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-00000-of-00002.log", "a-00001-of-00002.log"]
     assert records_in(tmp_path) == sorted(b"%d" % number for number in range(250))
 
@@ -669,7 +733,8 @@ class InMemory(FileSystem):
         return FileMetadata(path, len(self.files[path]))
 
     def delete(self, paths):
-        pass
+        for path in paths:
+            self.files.pop(path, None)
 
 
 class NotedFile(io.BytesIO):
@@ -707,6 +772,12 @@ def test_logs_can_be_written_and_read_on_every_beam_file_system(in_memory):
     assert sorted(in_memory.files) == [f"memory://bucket/a-0000{number}-of-00002.log" for number in range(2)]
     with beam.Pipeline() as pipeline:
         assert_that(pipeline | ReadFromLog("memory://bucket/*.log"), equal_to(records))
+
+
+def test_no_temporary_logs_are_left_on_a_file_system_without_directories(in_memory):
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | beam.Create([b"x"]) | WriteToLog("memory://bucket/a", ".log", num_shards=3)
+    assert sorted(in_memory.files) == [f"memory://bucket/a-0000{number}-of-00003.log" for number in range(3)]
 
 
 def test_a_range_read_needs_at_most_two_extra_blocks(in_memory):
@@ -991,6 +1062,16 @@ def test_a_stream_removes_only_logs_of_the_same_window(tmp_path):
     write(tmp_path / next(iter(BY_WINDOW)), [b"old"])
     written_stream(WriteToLog(str(tmp_path / "some"), ".log"))
     assert records_by_name(tmp_path) == BY_WINDOW | {name: [b"old"] for name in others}
+
+
+@pytest.mark.parametrize("num_shards", [0, 3])
+def test_a_new_log_of_a_window_replaces_an_old_one_of_the_same_length(num_shards, tmp_path):
+    names = [f"some-[0.0, 60.0)-0000{number}-of-0000{num_shards or 1}.log" for number in range(num_shards or 1)]
+    for name in names:
+        write(tmp_path / name, [b"y"])
+    written_stream(WriteToLog(str(tmp_path / "some"), ".log", num_shards), steps=[(1, [(2, b"x")])])
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert records_in(tmp_path) == [b"x"]
 
 
 @pytest.mark.parametrize("template", ["", "-SS", "-V-SS"])
