@@ -623,8 +623,9 @@ class WriteToLog(PTransform):
 
     Raises:
         TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
-        ValueError: `file_path_prefix` contains `*`, `?` or `[`, so Beam would not find the files again. The template
-            doesn't contain `S`, or doesn't contain `W` for windows. An option has an invalid value.
+        ValueError: The prefix, the suffix or the template contains `*`, `?` or `[`, so Beam would remove or rename the
+            wrong files. The template doesn't contain `S`, or doesn't contain `W` for windows. An option has an invalid
+            value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog
@@ -652,8 +653,10 @@ class WriteToLog(PTransform):
         if triggering_frequency is not None and triggering_frequency <= 0:
             raise ValueError(f"triggering_frequency must be more than 0, not {triggering_frequency}")
         Writer(io.BytesIO(), "w", dialect=dialect, compression=compression).close()
-        if has_magic(file_path_prefix):
-            raise ValueError(f"file_path_prefix has a character of a pattern, *, ? or [: {file_path_prefix}")
+        names = {"file_path_prefix": file_path_prefix, "file_name_suffix": file_name_suffix}
+        for option, text in {**names, "shard_name_template": shard_name_template or ""}.items():
+            if has_magic(text):
+                raise ValueError(f"{option} has a character of a pattern, *, ? or [: {text}")
         self._sink_for = partial(
             _Sink,
             file_path_prefix,

@@ -571,9 +571,15 @@ def test_error_for_a_text_record_includes_the_step_name(tmp_path):
     assert not list(tmp_path.glob("a*"))
 
 
-def test_a_prefix_that_beam_would_interpret_as_a_pattern_is_rejected(tmp_path):
-    with pytest.raises(ValueError, match="file_path_prefix has a character of a pattern"):
-        WriteToLog(str(tmp_path / "a[1]"))
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [("file_path_prefix", "a[1]"), ("file_name_suffix", "*.log"), ("shard_name_template", "-SS?")],
+)
+def test_a_name_that_beam_would_interpret_as_a_pattern_is_rejected(tmp_path, option, text):
+    """Beam would remove all files that match."""
+    options = {"file_path_prefix": str(tmp_path / "a"), option: text}
+    with pytest.raises(ValueError, match=f"{option} has a character of a pattern"):
+        WriteToLog(**options)
 
 
 def test_a_retried_bundle_does_not_duplicate_records(tmp_path, monkeypatch):
