@@ -188,9 +188,9 @@ class Reader:
     `next(reader)`, which returns the next record.
 
     Threads may share a reader, and each record goes to exactly one of them. If the source is a path
-    or memory, both processes can continue reading independently after a fork. If another thread was
-    using the reader at the time of the fork, the child cannot use its copy of the reader: `close`
-    has no effect, and all other calls raise `OSError`.
+    or memory, parent and child can both continue reading independently after a fork. If another
+    thread was using the reader at the time of the fork, the child cannot use its copy of the
+    reader: `close` has no effect, and all other calls raise `OSError`.
 
     A path is opened only once, and that file is read to its end, even with several threads.
     Renaming, replacing or removing the file does not affect the reader. If the file is truncated
@@ -324,8 +324,8 @@ class Reader:
         Args:
             target_len: A batch is complete once it contains at least this many bytes. It is also
                 complete once it contains 65,536 records, or one record for every 16 bytes of
-                `target_len` if that is more. Before damage that has to be reported and at the end
-                of the log, a batch may be shorter. Default: 256 KiB.
+                `target_len` if that is more. A batch may be shorter before damage that has to be
+                reported, and at the end of the log. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
                 MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
                 long, but at most 8 MiB. The number of parts in memory exceeds the number of threads
@@ -538,8 +538,8 @@ class RecordBatch:
         C data interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows: the consumer casts the columns
-                instead. Default: `None`.
+            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+                itself. Default: `None`.
 
         Returns:
             One capsule with the schema and one with the table.
@@ -605,7 +605,7 @@ class Follower:
             and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
             incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
-        retry_time: Apparent damage that no valid block follows may be a write still in progress.
+        retry_time: Apparent damage may be a write still in progress if no valid block follows it.
             Before reporting such damage, the follower rereads the bytes at least three times, over
             at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
         record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
@@ -697,8 +697,8 @@ class Follower:
         """Returns the end of the data returned or skipped so far, as a file offset.
 
         A new follower with this offset as its `start` returns the records that this follower would
-        return next. However, if a record starts before this offset and its start was damaged, the
-        new follower doesn't report the rest of that record.
+        return next. However, if a record starts before this offset and the start of the record was
+        damaged, the new follower doesn't report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -716,8 +716,9 @@ class Follower:
         """Returns the position at the end of the data returned or skipped so far.
 
         A position also identifies the log. A new follower with this position as its `start`
-        continues as it would from the offset that `tell` returns, but raises `LogChangedError` if
-        the path names another log by then. To store a position, convert it with `str`.
+        continues as if its `start` were the offset that `tell` returns, but raises
+        `LogChangedError` if the path names another log by then. To store a position, convert it
+        with `str`.
 
         Returns:
             A `Position`. To determine it, at most two blocks of the file are read.
@@ -735,7 +736,7 @@ class Follower:
         """
     @property
     def waiting(self) -> NotYet | None:
-        """Where and why the last step or `poll` found no record. `None` if it found one or failed."""
+        """Where and why the last step or `poll` found no record, or `None` if it found one or failed."""
     @property
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
@@ -763,7 +764,7 @@ class Follower:
         """The number of bytes skipped so far, including regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
-        """How following ended. `"unfinished"` until it ends.
+        """How following ended, or `"unfinished"` until it ends.
 
         The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
         `"clean"` after the trailer of a closed Pebble log. After a rotation with
@@ -869,12 +870,12 @@ class Writer:
             `sync`. Default: `None`.
         on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
             `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
-            left after the last complete record. Any other damage raises an exception. So does
-            damage that a single flipped bit can explain, and so does a file without any valid
-            fragment. `"pad"`: keep
-            every byte, damaged or not, and continue in the next block. Readers keep reporting the
-            skipped bytes. A damaged file without any valid fragment raises an exception, unless you
-            pass `dialect` and a crash may have left the file in this state. Default: `"refuse"`.
+            left after the last complete record. An exception is raised for any other damage, for
+            damage that a single flipped bit can explain, and for a file without any valid fragment.
+            `"pad"`: keep every byte, damaged or not, and continue in the next block. Readers keep
+            reporting the skipped bytes. A damaged file without any valid fragment raises an
+            exception, unless you pass `dialect` and a crash may have left the file in this state.
+            Default: `"refuse"`.
         checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
             file from the checkpoint onward to find the end of the log, then rewrites the bytes
@@ -898,8 +899,8 @@ class Writer:
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-            for `Reader`. To read records longer than 1 GiB, pass the `Reader` a `record_len_max`
-            that allows them.
+            for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than 1
+            GiB.
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -992,7 +993,7 @@ class Writer:
             The number of records appended.
 
         Raises:
-            OSError: As for `append`, or the column's stream failed.
+            OSError: As for `append`. Also raised if the column's stream fails.
             TypeError: A record is not bytes-like, or `records` is a single record, a string, a
                 table or a column of another type.
             ValueError: A record in a column is null. The message contains the record's index.
@@ -1058,8 +1059,8 @@ class Writer:
             The log offset where the last segment starts, in bytes.
 
         Raises:
-            OSError: The segment cannot be created (the writer then stays usable), or a write or a
-                sync failed, as for `sync`.
+            OSError: The segment cannot be created, in which case the writer stays usable. Also
+                raised if a write or a sync fails, as for `sync`.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
 
@@ -1084,8 +1085,8 @@ class Writer:
             The new `first_offset`.
 
         Raises:
-            OSError: A segment cannot be removed (the writer then stays usable), or a sync failed,
-                as for `sync`.
+            OSError: A segment cannot be removed, in which case the writer stays usable. Also raised
+                if a sync fails, as for `sync`.
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
@@ -1115,8 +1116,8 @@ class Writer:
                 record.
 
         Raises:
-            OSError: `offset` is past the end of the log (`errno.EINVAL`), or a write or a sync
-                failed, as for `sync`.
+            OSError: A write or a sync failed, as for `sync`, or `offset` is past the end of the log
+                (`errno.EINVAL`).
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The sink doesn't have a file descriptor.
             ClosedError: The writer is closed.
@@ -1242,8 +1243,8 @@ def build_write_batch(sequence: int, operations: Iterable[Operation], engine: st
 
     Raises:
         PayloadError: The engine does not support one of the operations, or a part is too large.
-        TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has one
-            that its kind does not have.
+        TypeError: An item is not an `Operation`, lacks an attribute that its kind needs, or has an
+            attribute that its kind does not have.
         ValueError: The engine or a kind of operation is unknown.
         OverflowError: A number is negative or has too many bits.
     """
@@ -1351,9 +1352,9 @@ def verify(
     record may be written a moment later.
 
     Args:
-        source: As for `Reader`, or a `Split`. To pass many logs, use a directory, to read all logs
-            in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths, URLs,
-            directories, patterns and splits.
+        source: As for `Reader`, or a `Split`. To read many logs, pass a directory, which stands for
+            all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
+            URLs, directories, patterns and splits.
         threads: How many threads to read with, 1 to 256. The report is the same for any number of
             threads. Only one thread is used for an object with `read`, a log with log numbers, or a
             file with less than about 2 MiB per thread. If there are many logs, several are read at
@@ -1500,8 +1501,8 @@ class Scan:
         """Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows: the consumer casts the columns
-                instead. Default: `None`.
+            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+                itself. Default: `None`.
 
         Returns:
             The capsule. Its stream reads the sources from their start.
@@ -1550,8 +1551,8 @@ class RecordIndex:
     `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
     index at the same time. An index can be pickled; once unpickled, it opens the files again by
     their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
-    if a path names another log when its file is opened again, or if a record no longer starts at
-    its old offset.
+    if a path that is opened again names another log, or if a record no longer starts at its old
+    offset.
     """
 
     def __len__(self) -> int: ...
@@ -1646,8 +1647,8 @@ def index(
         dialect: As for `Reader`.
         log_number: As for `Reader`.
         compression: As for `Reader`.
-        on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are left
-            out of the numbering. Default: `"raise"`.
+        on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are not
+            numbered. Default: `"raise"`.
 
     Returns:
         A `RecordIndex`, which can be pickled and used by any number of threads.
@@ -1941,7 +1942,7 @@ def detect(source: Source, /) -> LogFormat | None:
 
     Args:
         source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
-            Otherwise, the end of a longer file and the starts of its blocks are read too.
+            Otherwise, if the file is longer, its end and the starts of its blocks are read too.
 
     Returns:
         A `LogFormat` with the dialect, the log number and the compression. For dialects with log
@@ -2107,7 +2108,7 @@ class Table:
     """Turns the records of logs into a table.
 
     The columns are either known or learned. A table that learns its columns is opened once the
-    first records have revealed some of them, and also writes its rows from then on. If a later row
+    first records have revealed some of them. From then on, it also writes its rows. If a later row
     needs a new column, the table stops writing: from that row onward, it only learns. You must then
     create another table with all the columns.
 
@@ -2130,8 +2131,8 @@ class Table:
         learned_max: For learned columns: the maximum number of columns, including fields inside
             columns; the maximum number of fields in a column; and the maximum nesting depth of lists
             and structures in a column.
-        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells. A
-            single row may have more cells.
+        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
+            which a single row may exceed.
     """
     def __new__(
         cls,
@@ -2175,7 +2176,7 @@ class Table:
             source: A `RecordBatch`, or a list of `Record`.
             start: The index of the first record to take.
             only: The indices of the records to take, in ascending order, or `None` for all records.
-                With a list, `start` is a position in it.
+                If this is a list, `start` is a position in the list.
 
         Returns:
             A tuple of four items: the index of the record to continue with; the output; the list of
@@ -2243,7 +2244,10 @@ class Table:
         """Whether the table has reached its maximum number of rows."""
     @property
     def missing(self) -> tuple[list[str], list[str]]:
-        """Returns the requested columns that no row contained, and the columns that rows contained."""
+        """Returns the requested columns that no row contained, and the known columns.
+
+        A column is known if it always exists or appeared in a row.
+        """
 
 @final
 class RecordDecoder:
@@ -2348,7 +2352,7 @@ class Fragments:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Fragment: ...
     def next_run(self) -> tuple[int, int, str, str | None, str | None, int] | None:
-        """Merges the next fragments in the same block that have the same kind and reason.
+        """Merges the next fragments that are in the same block and have the same kind and reason.
 
         This method is used to draw long logs.
 

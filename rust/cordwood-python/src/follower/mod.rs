@@ -291,8 +291,7 @@ impl Follower {
             .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
-    /// Where and why the last step or `poll` found no record. `None` if it found a record or
-    /// failed.
+    /// Where and why the last step or `poll` found no record, or `None` if it found one or failed.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting)

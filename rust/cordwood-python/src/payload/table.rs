@@ -362,8 +362,9 @@ impl Table {
         Ok(matches!(self.parts.lock(py)?.table.stop(), Some(Stop::Full)))
     }
 
-    /// Returns the requested columns that no row contained, and the columns that always exist or
-    /// appeared in rows.
+    /// Returns the requested columns that no row contained, and the known columns.
+    ///
+    /// A column is known if it always exists or appeared in a row.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
