@@ -80,7 +80,7 @@ class LogOutputs(NamedTuple):
     """The outputs of `ReadFromLog` and `ReadAllFromLog` with `with_damage=True`.
 
     Attributes:
-        records: A `PCollection` of the elements the transform returns without `with_damage`.
+        records: The `PCollection` that the transform would return without `with_damage`.
         damage: A `PCollection` with a tuple for each region that was not returned: the path of the file and the
             `cordwood.SkippedRegion`. Adjacent regions may form one element or several, depending on how the log was
             split. Either way, the elements cover the same bytes.
@@ -245,7 +245,7 @@ class _Read(beam.DoFn, beam.transforms.core.RestrictionProvider):
     """Turns each `_Log` into batches of its records. A restriction is a range of parts, claimed one by one.
 
     Attributes:
-        of_batch: A function that makes an element from the first records of a batch.
+        of_batch: A function that converts the first records of a batch to an element.
         bundle_len: The number of bytes in a range.
         bundle_len_min: The minimum number of bytes in the last range of a file.
         with_filename: Whether each element is a tuple of the path and the batch.
@@ -356,8 +356,7 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    Segmented logs are refused, and so are their files unless you name each one. Otherwise, a missing file would go
-    unnoticed.
+    So that no missing file goes unnoticed, segmented logs are refused, and so are their files unless you name each one.
 
     There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
@@ -370,8 +369,8 @@ class ReadAllFromLog(PTransform):
             a dialect with log numbers can't be split. A compressed file that ends early raises an `EOFError` under
             every policy. Default: `"auto"`, which decides based on the file name extension.
         with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
-        as_batches: With `True`, each element is a list of records totalling about 256 KiB, which takes half the time.
-            With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
+        as_batches: With `True`, each element is a list of records totalling about 256 KiB, and reading takes half as
+            long. With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
             Default: `False`, which makes each element a record.
         decode: The kind of records, as for `cordwood.scan`. If `decode` is given, each element is a
             `pyarrow.RecordBatch` of decoded records. Ranges are not split further. One worker reads the whole log if a
@@ -572,7 +571,7 @@ class _Sink(FileBasedSink):
 
     def pre_finalize(self, temporary: Any, results: Iterable[str]) -> list[list[str]]:
         # Beam itself adds the empty logs in the last step, which is too late. It removes old logs here, and finds them
-        # by the number of new ones. A retry of the last step has other empty logs, which could replace renamed logs.
+        # by the number of new ones. A retry of the last step adds new empty logs, which could replace renamed logs.
         logs = list(results)
         while len(logs) < max(self.num_shards, 1):
             logs.append(self.open_writer(temporary, os.urandom(16).hex()).close())
@@ -649,6 +648,7 @@ class WriteToLog(PTransform):
     ) -> None:
         super().__init__()
         _check_text("file_path_prefix", file_path_prefix)
+        _check_text("file_name_suffix", file_name_suffix)
         _check_at_least("num_shards", num_shards, 0)
         if triggering_frequency is not None and triggering_frequency <= 0:
             raise ValueError(f"triggering_frequency must be more than 0, not {triggering_frequency}")

@@ -396,7 +396,12 @@ def test_an_invalid_write_option_is_rejected_at_construction(given, message, tmp
 
 @pytest.mark.parametrize("path", [Path("a.log"), ["a.log"], b"a.log", None])
 def test_a_non_text_path_is_rejected_at_construction(path):
-    for name, made in (("file_pattern", ReadFromLog), ("file_path_prefix", WriteToLog)):
+    with_suffix = partial(WriteToLog, "a")
+    for name, made in (
+        ("file_pattern", ReadFromLog),
+        ("file_path_prefix", WriteToLog),
+        ("file_name_suffix", with_suffix),
+    ):
         with pytest.raises(TypeError, match=f"{name} must be a str, not {type(path).__name__}"):
             made(path)
 
