@@ -14,7 +14,7 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a log and returns a reader for its bytes `[start, end)`."""
 
 WHOLE_LEN = 1 << 63
-"""The length of the only place in a log that can't be read in parts."""
+"""The length of the single place in a log that can't be read in parts."""
 
 
 class ClaimedRange:

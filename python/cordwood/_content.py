@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each kind of record: what to call a directory of such logs, and the kinds allowed in it."""
+"""For each kind of record: what to call a directory of its logs, and the kinds allowed there."""
 
 
 def info(
@@ -84,7 +84,7 @@ class Log(NamedTuple):
 
 
 def read(file: Input, threads: int, progress: Progress) -> Log:
-    """Reads a log, then rereads its first record, or the whole log if it belongs to a run. `each` calls this."""
+    """Reads a log, then rereads its first record or, for a run, the whole log. `each` calls this."""
     path = file.name
     if path == "-" or is_stream(path):
         text = "info reads a log more than once, and this is stdin, a pipe or a device: copy it to a file"

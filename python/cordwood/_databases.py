@@ -94,7 +94,7 @@ def database_in(directory: str, damaged: Collection[str] = ()) -> Database | Non
 
     Args:
         directory: The path of the directory.
-        damaged: The names of the damaged files in the directory. Only logs the engine reads are considered.
+        damaged: The names of the damaged files in the directory. Only logs that the engine reads are considered.
 
     Returns:
         The database, or `None` if the directory doesn't contain one or if NetEase has encrypted it.
@@ -183,7 +183,7 @@ class _Manifest:
 
     @property
     def log_number_min(self) -> int:
-        """A lower bound on the numbers of the needed logs, even with RocksDB's two-phase transactions."""
+        """A lower bound on the numbers of the needed logs, valid even with RocksDB's two-phase transactions."""
         others = (self.numbers.get(kind, 0) for kind in ("min_log_number_to_keep", "prev_log_number"))
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
@@ -254,12 +254,12 @@ class _Directory:
         # Writes that seem to be missing from the end of a damaged log may be in its damaged part.
         rest = [each for each in database.problems if each.kind != ProblemKind.LOG_CUT or each.path not in needed]
         problems = [*rest, *(Problem(ProblemKind.LOG_DAMAGED, path) for path in needed)]
-        # The other problems disappear once these files are fetched.
+        # The other problems disappear once the contents of the pointers are fetched.
         pointers = [Problem(kind, problem.path) for problem in problems if (kind := _pointer_kind(problem.path))]
         return database._replace(problems=tuple(pointers or problems))
 
     def _judged(self) -> Database:
-        """Returns the database with all problems except damaged logs."""
+        """Returns the database with its problems, except damaged logs."""
         current, name = self._named()
         problems = [Problem(current, self._path("CURRENT"))] if current else []
         problems += [Problem(ProblemKind.CURRENT_OTHER, self._path(other)) for other in self._others() if current]
@@ -521,7 +521,7 @@ class _Directory:
         infos = [text for name in ("LOG", "LOG.old") if (text := self._lines(name))]
         end = manifest.numbers["last_sequence"] + 1
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
-        # Reading stops at a log without write batches, or one that a live database has removed.
+        # Reading stops at a log without write batches, or at one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
             # Usually, only one log is needed, and then it doesn't have to be read here.
             for name in logs if len(logs) > 1 else ():
@@ -561,7 +561,7 @@ class _Directory:
             is_refused = not (is_continued or _ACCEPTS_TORN_LOGS.search(self._options()))
         torn: list[tuple[str, int | None]] = []
         end = None
-        # Reading stops at a log without write batches, or one that a live database has removed.
+        # Reading stops at a log without write batches, or at one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
             for name in logs if len(logs) > 1 else ():
                 log_len = self._len(name)
@@ -600,8 +600,8 @@ class _Directory:
         RocksDB starts a log before writing the previous log's table. If its MANIFEST ends with a complete edit, or the
         next log was started before the last remaining edit, only the sequence numbers show that edits are missing. In
         that case, the last edit's log is missing, and the writes between that edit and the first log are in neither a
-        log nor a listed table. Writes that bypass the log leave the same kind of gap, but then the last edit's log
-        still exists.
+        log nor a listed table. Writes that bypass the log leave the same kind of gap, but in this case the last edit's
+        log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}

@@ -14,12 +14,12 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Logs skipped damage. If the policy raises no error, only these messages report the damage."""
+    """Warns about skipped damage. If the policy raises no error, only this message reports it."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
 def log_other_log(own: int, other: int, path: str | None) -> None:
-    """Logs that a file has no records because it was renamed, or recycled but not yet written to."""
+    """Warns that a file has no records because it was renamed, or recycled but not yet written to."""
     _logger.warning(
         "%s: the whole file belongs to log %d; expected log %d (from the file's name or an option); "
         "log_number=%d reads it",

@@ -82,7 +82,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @staticmethod
     def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
-        """Calls a function for one log and returns its result, or for many logs and returns their `Results`.
+        """Calls a function for one log or for many, and returns the log's result or the logs' `Results`.
 
         Args:
             read: The function to call with each log's source and the options.

@@ -438,7 +438,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 of the regions skipped so far, ordered by offset.
+        """The first 100,000 regions found so far that were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -454,7 +454,7 @@ class Reader:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes skipped so far, including regions that aren't in `skipped`."""
+        """The number of bytes not returned so far, including any regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
         """How reading ended. `"unfinished"` until it ends."""
@@ -748,7 +748,7 @@ class Follower:
         """The longest time each step waits, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 of the regions skipped so far, ordered by offset.
+        """The first 100,000 regions found so far that were not returned, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -761,7 +761,7 @@ class Follower:
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes skipped so far, including regions that aren't in `skipped`."""
+        """The number of bytes not returned so far, including any regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
         """How following ended, or `"unfinished"` until it ends.
@@ -779,7 +779,7 @@ class Follower:
         """The log's number, or `None` if the log has no number or the number isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet."""
+        """How records are compressed: `"zstd"`, or `None` if they aren't, or if this isn't known yet."""
     @property
     def path(self) -> str:
         """The file's path."""
@@ -1750,8 +1750,8 @@ def scan(
             to determine the columns. A record whose content is not of this kind raises an error,
             which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
             such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
-            left out if their first record is not of this kind, as in `convert`. Default: `None`:
-            the records are bytes.
+            left out if their first record is recognised as another kind, as in `convert`. Default:
+            `None`: the records are bytes.
         schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
             to determine the columns. Columns that are not in the schema are left out. Default:
             `None`.
@@ -2341,7 +2341,7 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
         source: A `RecordBatch`, or a list of `Record`.
 
     Returns:
-        A pair: a list of each kind of entity with the indices of its records, and a list of the
+        A pair: a list of entity kinds, each with the indices of its records, and a list of the
         indices of the unreadable records. If an entity has no key, its kind is `None`.
     """
 

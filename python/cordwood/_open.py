@@ -62,7 +62,7 @@ class Split(NamedTuple):
 
 
 def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns the source to pass to a function that reads logs, and the options merged with the split's.
+    """Returns a source for functions that read logs, and the options merged with the split's.
 
     Raises:
         ValueError: An option differs from the split's.

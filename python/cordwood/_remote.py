@@ -86,7 +86,7 @@ def local_path(name: str) -> str | None:
 
 
 def own_path(name: str) -> str | None:
-    """Returns the path of the file at a path or URL, or `None` if it is in a store or an archive."""
+    """Returns the path of the file at a path or URL. `None` if the file is in a store or archive."""
     url = _URL.fullmatch(name)
     # A cache contains the same bytes as the file, whereas an archive contains several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
@@ -162,7 +162,7 @@ def source_of(source: object) -> RangeReadable | None:
 def file_of(source: object, start: int, end: int | None, position: Position | None = None) -> RangeFile | None:
     """Returns the source as a file object for a reader of `[start, end)`, or `None` if `source_of` returns `None`.
 
-    If a position is given, the source must be the log it belongs to.
+    If a position is given, it must belong to the source's log.
     """
     if isinstance(source, RangeFile):
         return source
@@ -183,7 +183,7 @@ def ranges_of_url(url: str, file_len: int | None = None, version: str | None = N
     Args:
         url: The URL.
         file_len: The length of the file in bytes, if known.
-        version: The version that the file had at this length, if known.
+        version: The file's version when its length was `file_len`, if known.
 
     Raises:
         ModuleNotFoundError: A package needed for the URL is not installed.
@@ -209,7 +209,7 @@ def is_listed(name: str) -> bool:
 def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     """Returns the files in a directory, or those matching a pattern, in sorted order.
 
-    Each file is returned as a tuple of five values: its URL, in the same caches or the same archive; its path relative
+    Each file is returned as a tuple of five values: its URL, with the caches or the archive of `url`; its path relative
     to the directory, or to the last directory of the pattern without wildcards; whether it was found in a directory
     rather than matched by a pattern; its length in bytes; and its version, if the store reports one. The relative path
     never leads out of the directory.

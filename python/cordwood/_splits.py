@@ -45,7 +45,7 @@ def plan_splits(
             in stores. A directory includes all logs in it and its subdirectories. If you know a file's length in bytes,
             you can pass a tuple of its path or URL and the length.
         split_len: The number of bytes in a range, at least 1, rounded up to whole blocks of 32 KiB.
-        dialect: Same as for `Reader`, for all files. Default: `None`, which detects the dialect of each file.
+        dialect: Same as for `Reader`. Applies to all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         storage_options: Same as for `Reader`. The splits keep these options, even when they are pickled. Default:

@@ -66,7 +66,7 @@ class ZerosAtEnd(NamedTuple):
 
 
 def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool, follow_damage: bool) -> ZerosAtEnd | None:
-    """Returns the zeros at the end of a log, which start at this offset, or `None` if there are none.
+    """Returns the zeros from this offset to the end of a log, or `None` if there are none.
 
     Zeros that follow damage are treated as part of a record that never reached the disk, not as padding.
     """
@@ -141,7 +141,7 @@ def has_no_dialect(report: Report) -> bool:
 def report_of(reader: Reader, record_count: int) -> Report:
     """Returns the report for a reading, given the number of records it returned.
 
-    The report's `salvaged_count` is the number of records after damage in the same block, which LevelDB drops.
+    The report's `salvaged_count` is the number of records that LevelDB drops because they follow damage in their block.
     """
     left_out_count, len_by_reason = left_out(reader)
     return Report(

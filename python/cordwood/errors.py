@@ -98,7 +98,7 @@ class _RegionError(CordwoodError):
 class CorruptionError(_RegionError):
     """A log contains bytes that no complete write could have produced.
 
-    The reader remains usable, and its next read continues after these bytes. `pack` also raises this error if there is
+    The reader remains usable, and its next read continues after the damage. `pack` also raises this error if there is
     an incomplete record at the end, or zeros that aren't padding.
 
     Attributes:

@@ -61,8 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: According to the length in a header, the data extends past the end of the block, or the end of the
-            file shows that the length is wrong.
+        BAD_LENGTH: The length in a header reaches past the end of the block, or the end of the file shows that it is
+            wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -726,7 +726,7 @@ class Stat(NamedTuple):
             counted above.
         container_len: The stored length of the containers in bytes, without headers.
         packed_count: The number of records in containers.
-        packed_len: The number of bytes of data in these records.
+        packed_len: The number of bytes of data in the containers' records.
         trailer_len: The number of bytes in trailers, which are block ends that are too short for a header.
         skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
@@ -951,8 +951,8 @@ class Database(NamedTuple):
         path: The directory.
         engine: The engine, as determined from the files in the directory.
         manifest: The name of the MANIFEST, as given in `CURRENT` or Pebble's marker. `None` if they don't name one.
-        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is no such MANIFEST,
-            or if `manifest` has no fault, in which case no other MANIFEST is read.
+        newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is no such MANIFEST.
+            Also `None` if `manifest` has no fault, because then no other is read.
         table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` can't be used.
             `None` if the number is unknown.
         problems: The faults, and the oddities worth knowing about.
@@ -1008,7 +1008,7 @@ class Export(NamedTuple):
         path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or a `*.export_metadata`
             that no overall metadata lists.
         files: The paths of the listed files, which contain the entities.
-        file_len: The number of bytes in these files.
+        file_len: The number of bytes in the listed files.
         missing_files: The paths of missing files, and of file lists that are missing or cannot be read.
         empty_files: The paths of empty files and empty file lists.
         stated_entity_count: The number of entities in the files, according to the metadata. `None` if it isn't stated.
@@ -1068,8 +1068,8 @@ class Info(NamedTuple):
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs in each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs by the kind of their first record: one of the values of `decode` in
-            `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs for each kind of first record. A kind is one of the values of `decode`
+            in `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
         salvaged_count: The number of readable records that start after damage in the same block.
         payload_len: The number of bytes of data in the records.

@@ -159,7 +159,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """Writes a task's log."""
         task = TaskContext.get()
         query, batch = (task.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
-        # A repeated batch has the same query and batch number, even if another program repeats it.
+        # A repeated batch keeps its query and batch number, even if another program repeats it.
         return _written(job_of(self._paths, f"{query}-{int(batch):09}", self._dialect), iterator)
 
     def commit(self, messages: Sequence[LogWritten | None], batchId: int) -> None:  # noqa: ARG002, N803

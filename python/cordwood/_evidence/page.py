@@ -88,8 +88,8 @@ class Evidence(NamedTuple):
         other_files: The non-log files in directories, each with its format.
         command: The command to print on the page, or `None` to leave it out.
         examined: The UTC time at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`. Relative paths start from this directory. `None` if it
-            had been removed.
+        directory: The current directory at the time `examined`, against which relative paths were resolved. `None` if
+            the directory had been removed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int], object] | None
-"""A function to call after each read, passing the number of bytes read, or `None` to show no progress."""
+"""A function to call after each read with the number of bytes read. `None` shows no progress."""
 
 Read: TypeAlias = Callable[[Input, int, Progress], T]
 """A function that reads a file with a given number of threads, and raises a `DialectError` if it is not a log."""

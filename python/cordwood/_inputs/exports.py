@@ -41,7 +41,7 @@ def compared(found: list[Input]) -> list[Input]:
     files are missing.
     """
     files: list[Input] = []
-    # Maps the real path of each listed file to the index of the list and the path to report.
+    # Maps each listed file's real path to the index of its list and to the path to report.
     listed: dict[str, tuple[int, str]] = {}
     for file in found:
         judged, names = _judged(file)
@@ -172,7 +172,7 @@ def exports_of(
         elif not (file.is_in_directory or file.file_len or file.source or "://" in file.name):
             # An empty file that is named directly may belong to an export.
             metadata.update(dict.fromkeys(_lists_of(file.name)))
-    # Maps the real paths of the lists to their exports.
+    # The export of each list, by the list's real path.
     parts: dict[str, Export] = {}
     in_others: set[str] = set()
     exports: list[Export] = []

@@ -277,7 +277,7 @@ def _on_filesystem(url: str) -> Iterator[Input]:
     except OSError as error:
         yield Input(url, "", error=error, identity=url)
     except (ValueError, ModuleNotFoundError):
-        # Reading the URL later raises the same error.
+        # Reading the URL later raises this error again.
         yield Input(url, "", identity=url)
     else:
         directories = dict.fromkeys(file[0].rpartition("/")[0] for file in files if is_segment(file[0]))

@@ -51,7 +51,7 @@ class Input(NamedTuple):
     version: str | None = None
     """The file's version, if a store reported it along with the length."""
     source: Any = None
-    """The value to read instead of the file with this name, such as a `Split`, stdin or an object with ranges."""
+    """What to read instead of the file: for example, a `Split`, stdin or an object with ranges."""
     segments: tuple[tuple[int, int], ...] = ()
     """The offset and length that each segment had when the segmented log was listed."""
     file_count: int = 1
@@ -73,7 +73,7 @@ class Input(NamedTuple):
 
     @property
     def not_decoded(self) -> str | None:
-        """The file's format if verbs that decode records skip the file, and otherwise `None`."""
+        """The file's format if the file is skipped by verbs that decode records, otherwise `None`."""
         return METADATA if self.is_metadata else self.format
 
 

@@ -46,7 +46,7 @@ def without_fragment(name: str, source: Any) -> str | None:
 def may_be_damaged_log(path: str) -> bool:
     """Checks whether a file without a detected dialect may be a log.
 
-    It may be a log if it is named like one, if its only record is incomplete, or if a single bit is wrong.
+    A file may be a log if it is named like one, if its only record is incomplete, or if a single bit is wrong.
     """
     if is_log_name(path):
         return True

@@ -1,6 +1,6 @@
-"""Finds directories given by URL that aren't checked as a whole, even though all their logs are read.
+"""Finds directories, given by URL, whose logs are all read but which aren't checked as a whole.
 
-Only exports are checked as a whole, because this requires just the lengths of their files.
+Only exports are checked as a whole, because checking an export requires just the lengths of its files.
 """
 
 from __future__ import annotations

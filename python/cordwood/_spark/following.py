@@ -96,7 +96,7 @@ def _end_of(name: str, position: Position | None, options: Options) -> str | Non
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
-    """Checks that a new log is not a missing one under a new name.
+    """Checks that a new log is not a missing log that was renamed.
 
     Raises:
         LogRotatedError: The log is one of the missing logs.

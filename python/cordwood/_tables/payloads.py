@@ -219,7 +219,7 @@ KINDS: tuple[Kind, ...] = tuple(dict.fromkeys(payload.kind for payload in _ALL i
 def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     """Returns the possible kinds of a record.
 
-    Some dialects have only one kind. In all others, an empty record doesn't have a kind.
+    Some dialects have only one kind of record. In all others, an empty record has no kind.
     """
     for kind in KINDS:
         if dialect in kind.dialects:
@@ -239,7 +239,7 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
     The first record must be valid for this kind. If several kinds are possible, the file's name decides, provided that
-    it is one that databases use.
+    databases use such names.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -247,7 +247,7 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
 
 
 def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | None]:
-    """Returns the kind of records in a log, and the first record, which determines it."""
+    """Returns the kind of records in a log, and the first record, which determines the kind."""
     first = next(reader.records(), None)
     return kind_by_content(path, first.data if first else None, reader.dialect), first
 

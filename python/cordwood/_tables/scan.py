@@ -25,7 +25,7 @@ LEFT_OUT_MAX = 1_000
 _KEPT_LEN_MAX = 64 << 20
 """The maximum number of bytes in the batches that a stream keeps while determining the columns.
 
-If there are more bytes, the stream reads the logs again.
+With more bytes than this, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[tuple[Any, int | None, bool], Split | None]
@@ -92,7 +92,7 @@ class DecodedScan:
         """Returns the table as a stream of Arrow batches, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of an Arrow schema, which pyarrow casts to if possible. Default: `None`.
+            requested_schema: A capsule of the Arrow schema that pyarrow casts to if possible. Default: `None`.
 
         Returns:
             The capsule, which reads the sources from their start.
@@ -131,7 +131,7 @@ class DecodedScan:
 
         These are the records that the most recent reading has reached so far. Empty if no reading has started. At most
         the first 1,000 records in each source are listed. A value that can't be read is left out of its row but listed
-        here. With `on_corruption="raise"`, these errors are raised instead.
+        here. With `on_corruption="raise"`, the faults are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 

@@ -1,4 +1,4 @@
-"""Defines the types of a table's columns, and converts those of a given schema."""
+"""Defines the types of a table's columns, and converts the types in a given schema."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one at the start of every row. The message is that name."""
+    """A log has a column with the same name as one of those at the start of every row. The message is that name."""
 
 
 class MisfitError(ValueError):
@@ -74,8 +74,8 @@ def arrow_name(name: str) -> str:
 def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the column types of a `pyarrow.Schema`.
 
-    The native module creates columns of its own types, which `cast` casts to those of the schema. The module accepts
-    only values that this cast doesn't change.
+    The native module creates columns of its own types, and `cast` casts them to the types in the schema. The module
+    accepts only values that this cast doesn't change.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.
@@ -127,7 +127,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
         return given("json")
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return given("bytes", "bytes")
-    # No value fits any other type.
+    # No value fits a type not handled above.
     return given("bool", "nothing")
 
 

@@ -133,8 +133,7 @@ class Table(NativeTable):
             threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: A row has a column of its own with the same name as one of the columns that each row starts
-                with.
+            HasFirstError: A row's own column has the same name as one of the columns that each row starts with.
             MisfitError: A value does not fit its column, or doesn't have a column.
             TooManyColumnsError: There are too many columns.
         """
@@ -217,7 +216,7 @@ class Table(NativeTable):
             yield from self._whole(made)
 
     def _whole(self, made: list[Any]) -> list[Any]:
-        """Returns the output. Each batch has all columns. Those without values share one array per type."""
+        """Returns the output. Each batch has all columns. Columns without values share one array per type."""
         return [batch if isinstance(batch, bytes) else self._batch(*batch) for batch in made]
 
     def _batch(self, numbers: list[int], row_count: int, capsules: tuple[object, object]) -> Any:
@@ -245,7 +244,7 @@ class _Capsules:
 
 
 def _pass_on(report: Report, faults: Iterable[Fault], more_count: int) -> None:
-    """Reports faults. A record can have millions of faults, so the last one is repeated `more_count` times."""
+    """Reports faults, repeating the last one `more_count` times, because a record can have millions."""
     fault = None
     for fault in faults:
         report(fault)

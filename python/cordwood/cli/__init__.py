@@ -1,6 +1,6 @@
 """The `cordwood` command, which works with whole logs at the terminal and in scripts.
 
-Each verb is a module in this package that is imported only when the verb is used:
+Each verb is a module in this package, imported only when the verb is used:
 
 * its docstring is the help text of the verb, and the first line also appears in the list of all verbs,
 * `EXAMPLES` is printed below the help text,

@@ -106,7 +106,7 @@ def read_batches(
 ) -> Batches | None:
     """Reads the write batches in a log after `verify` has checked it.
 
-    Returns `None` if the log contains records of another kind.
+    Returns `None` if the log contains records of a kind other than write batches.
     """
     from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 

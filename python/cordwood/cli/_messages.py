@@ -98,7 +98,7 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """Returns advice about an error for users of the command, or `None` if there is none."""
+    """Returns advice for the command's users about an error, or `None` if there is none."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 

@@ -93,7 +93,7 @@ def new_file(name: str, sources: Iterable[Input], *, overwrite: bool = False) ->
             with open(path, "wb" if overwrite else "xb", opener=partial(os.open, mode=mode)) as file:
                 yield file
         except OSError as error:
-            # The error from a failed write doesn't include a file name. Reads never raise these errors.
+            # The error from a failed write doesn't include a file name. Reads never raise `_NO_ROOM` errors.
             if error.errno in _NO_ROOM and error.filename is None:
                 error.filename = name
             raise
@@ -148,7 +148,7 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
                 os.rmdir(directory)
             except OSError:
                 # A signal has interrupted `cordwood.salvage`, leaving its temporary file. In other cases, the directory
-                # isn't listed, because that takes memory, and a lack of memory may have caused the failure.
+                # isn't listed, because listing takes memory, and a lack of memory may have caused the failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)
@@ -205,7 +205,7 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
             for each in _removers:
                 each()
         finally:
-            # This way, the parent process can see which signal terminated this one.
+            # This way, the parent process can see which signal terminated its child.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             # A container's first process survives the signal, so it must exit explicitly.

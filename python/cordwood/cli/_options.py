@@ -75,7 +75,7 @@ def _log_number(text: str) -> int:
 
 
 def reader_of(options: argparse.Namespace, source: Any, end: int | None) -> cordwood.Reader:
-    """Returns a reader of `source` with these options, which stops at the file offset `end`.
+    """Returns a reader with these options that reads `source` up to the file offset `end`.
 
     With `--on-corruption skip`, the reader drops the records after damage in the same block, as LevelDB does, and
     counts them.

@@ -165,7 +165,7 @@ class _Parser(argparse.ArgumentParser):
 def _path_before_url(name: str) -> str:
     """Returns the name of a source or destination. Puts `./` before an existing path that looks like a URL.
 
-    An untrusted archive may contain a directory named `https:`. Without the `./`, the path of a log in it would cause a
-    network request.
+    An untrusted archive may contain a directory named `https:`. Without the `./`, the path of a log in that directory
+    would cause a network request.
     """
     return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name

@@ -28,7 +28,7 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """Returns a record's kind and the option that decodes it, if `--as` names a different kind.
+    """If a record's kind isn't the one in `--as`, returns its kind and the option that decodes it.
 
     Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a record
     can also be decoded as another kind.
@@ -74,7 +74,7 @@ UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not
 
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
-    """Suggests on a terminal how to decode the first log's records, if known. A script gets no hint."""
+    """On a terminal only, suggests how to decode the first log's records if their kind is known."""
     if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in files:

@@ -87,7 +87,7 @@ def end_selection(selection: Selection) -> None:
 class Printer:
     """Prints a source's records one by one, as JSON or in the format that `--format` names.
 
-    Records that can't be decoded as `--as` requires are reported and affect the status.
+    If a record can't be decoded as `--as` requires, it is reported and affects the status.
 
     Attributes:
         status: The exit status so far.

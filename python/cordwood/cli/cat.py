@@ -97,8 +97,8 @@ def run(options: argparse.Namespace) -> Status:
 def _file_len(name: str) -> float:
     """Returns a file's length before it is read.
 
-    The output may be appended to the same file, as in `cat log | write --append log`. The length isn't passed to the
-    reader as `end`, because a reader recognises a recycled log's stale bytes only at the end of the file.
+    The output may be appended to the file being read, as in `cat log | write --append log`. The length isn't passed to
+    the reader as `end`, because a reader recognises a recycled log's stale bytes only at the end of the file.
     """
     if name == "-" or is_url(name):
         return math.inf

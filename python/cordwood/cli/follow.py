@@ -75,8 +75,8 @@ def run(options: argparse.Namespace) -> Status:
             try:
                 record = next(records)
             except StopIteration:
-                # Apparent damage is read again before it is reported, even after the timeout. Otherwise, it would never
-                # be reported.
+                # Apparent damage is read again before it is reported, even after the timeout. Otherwise, the loop would
+                # end without reporting it.
                 if follower.waiting and follower.waiting.reason == WaitReason.SUSPECT:
                     time.sleep(follower.delay)
                     continue

@@ -1,10 +1,10 @@
 """Describe files and directories in a few lines.
 
-For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents of
-their records, how many there are, when they were logged, how much is damaged, and the commands that show more. If there
-are several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged, or if
-its number differs from the number in its file name. It is also 3 if a database's engine would refuse the database or
-lose data because files are missing, or if an export is incomplete.
+For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents and
+number of their records, when they were logged, how much is damaged, and the commands that show more. If there are
+several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged, or if a
+whole file belongs to a log with a different number than its name says. It is also 3 if a database's engine would refuse
+the database or lose data because files are missing, or if an export is incomplete.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """Returns the kinds of records. For several logs, each is followed by the number of logs containing it."""
+    """Returns the kinds of records. For several logs, also says how many contain each kind."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)
@@ -361,7 +361,7 @@ def _commands(info: Info) -> list[str]:
     damage = [verify] if info.damaged_logs else []
     payload = next(iter(payloads), "other")
     kind = next((kind for kind in KINDS if kind.name == payload), None)
-    # Without this option, records that follow damage in the same block would be left out.
+    # Without `--on-corruption salvage`, records that follow damage in the same block would be left out.
     source = f"--on-corruption salvage {path}" if info.salvaged_count else path
     if kind is None:
         return [*damage, f"cordwood cat {source}"]

@@ -13,7 +13,7 @@ from cordwood.typing import DialectName
 
 # The maximum number of regions in `Reader.skipped`.
 LISTED_MAX = 100_000
-# Accessing the list after a region has been added rebuilds it, so the list is emptied once it has this many regions.
+# After a region is added, the next access rebuilds the list, so the list is emptied once it has this many regions.
 LISTED_ENOUGH = 1_000
 
 
@@ -115,7 +115,7 @@ class Scanner:
             region for region in regions if region.severity == Severity.CORRUPTION
         ]
         if len(skipped) >= LISTED_MAX:
-            # The record may follow more damage, which is not listed, so these bytes are read again.
+            # Unlisted damage may precede the record, so the bytes after the listed regions are read again.
             self.seek(regions[-1].end_offset)
             return reported or self._reported(self._next())
         self._skipped_len = self.reader.skipped_len

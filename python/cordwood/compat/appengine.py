@@ -252,7 +252,7 @@ class RecordsWriter:
         self.close()
 
     def __del__(self) -> None:
-        # The original doesn't have to be closed, so this writer must not warn if it is left open. If the last write
-        # failed, its error has already been raised, and the write would fail again here.
+        # The original doesn't have to be closed, so this writer must not warn if left open. If the last write failed,
+        # its error has already been raised, and the write would fail again here.
         with contextlib.suppress(Exception):
             self._writer.close()

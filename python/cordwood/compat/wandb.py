@@ -302,7 +302,7 @@ class DataStore:
         return self._scanner
 
     def _file(self) -> io.BufferedIOBase:
-        """Returns the scanned file or, if there isn't one, raises the same exceptions as wandb's file."""
+        """Returns the scanned file or, if there isn't one, raises the exceptions that wandb would raise."""
         opened = self._writer if self._fp is None else self._fp
         if opened is None:
             raise AttributeError("no file has been opened")

@@ -198,7 +198,7 @@ class NewFile(NamedTuple):
         largest: The largest key in the table.
         smallest_sequence: The smallest sequence number in the table, which LevelDB does not record.
         largest_sequence: The largest sequence number in the table, which LevelDB does not record.
-        path_id: The number of the table's directory in RocksDB's `db_paths`.
+        path_id: The index of the table's directory in RocksDB's `db_paths`.
         custom_fields: Additional RocksDB fields.
     """
 
@@ -254,7 +254,7 @@ class WalAddition(NamedTuple):
 
     Attributes:
         log_number: The number in the file's name.
-        synced_len: The number of synced bytes in the log, if the edit contains it.
+        synced_len: The number of synced bytes in the log, if the edit contains this number.
     """
 
     log_number: int

@@ -95,8 +95,8 @@ class Operation(NamedTuple):
         kind: The kind of the operation.
         sequence: The sequence number of the batch, plus one for each earlier operation that has a sequence number.
             `None` if the operation has no number, or wasn't read from a batch. RocksDB's WritePrepared and
-            WriteUnprepared write policies assign the same number to all operations in a batch, which can't be detected
-            from the record.
+            WriteUnprepared write policies assign the same number to all operations in a batch, but this can't be
+            detected from the record.
         column_family: The number of the column family. If you omit it when writing an operation, it is 0, the default
             column family.
         key: The key, or the first key of a range.
@@ -380,7 +380,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """A gapless range of numbers. `last` is the last number's key or, in the last span, the batch with this key."""
+    """A gapless range of numbers. `last` is the last number's key or, in the last span, the batch that contains it."""
 
     start: int
     end: int

@@ -91,8 +91,8 @@ pub(crate) struct Assembler {
     /// added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether to leave each subsequent record in the window if the window contains all of its
-    /// payloads. They can be [joined](Self::join) at any time before the window changes.
+    /// Whether to leave each subsequent record in the window if the window contains all of the
+    /// record's payloads. They can be [joined](Self::join) at any time before the window changes.
     pub(crate) leaves: bool,
     /// Whether the window contains all of the payloads of the pending record, or of the last
     /// record. If true, no part of the record is in `joined`.
@@ -182,8 +182,8 @@ impl Assembler {
         }
     }
 
-    /// Checks whether a MIDDLE or LAST fragment of a record or a container may continue the pending
-    /// record or container.
+    /// Checks whether a MIDDLE or LAST fragment may continue the pending record or container.
+    /// `is_container` is true if the fragment belongs to a container.
     #[inline]
     pub(crate) fn is_continued_by(&self, is_container: bool) -> bool {
         self.is_idle() || self.is_container == is_container

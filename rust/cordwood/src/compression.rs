@@ -10,7 +10,7 @@ use std::io::Cursor;
 #[cfg(feature = "zstd")]
 use zstd_safe::{CCtx, CParameter};
 
-/// The zstd level for a single record, which is zstd's default, as in RocksDB.
+/// The zstd level for a single record: zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
 
 /// The zstd level for containers. A higher level takes several times as long but barely shortens

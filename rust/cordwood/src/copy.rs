@@ -22,7 +22,7 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
 /// Copies `bytes` to the start of `out`, which must be at least as long as `bytes` and at least 32
-/// bytes long. If the length of `bytes` is in [`SHORT`], they are copied as two pieces of 16 bytes
+/// bytes long. If the length of `bytes` is in [`SHORT`], `bytes` is copied as two 16-byte pieces
 /// that may overlap. A copy of a constant length doesn't need a call, which would take as long as
 /// the copy itself.
 #[inline(always)]

@@ -19,7 +19,7 @@ use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len}
 /// Splits records into fragments. Its only state is the length of the file so far and, in the
 /// [`PACKED`](Dialect::PACKED) dialect, the open container.
 ///
-/// By default, the encoder writes the same bytes as LevelDB. One created by
+/// By default, the encoder writes the same bytes as LevelDB. An encoder created by
 /// [`with_format`](Encoder::with_format) writes the same bytes as another engine. Source: LevelDB
 /// `db/log_writer.cc`.
 ///
@@ -129,8 +129,8 @@ impl Encoder {
         out.try_reserve(self.bound(record_len).saturating_add(APPEND_ROOM))
     }
 
-    /// Returns the maximum number of bytes that a record of `record_len` bytes and the open
-    /// container can take up in the file.
+    /// Returns the maximum number of bytes that the open container and a record of `record_len`
+    /// bytes can take up in the file.
     fn bound(&self, record_len: usize) -> usize {
         let open_len = self.packing.as_ref().map_or(0, |packing| packing.bound());
         bound_of(record_len, self.fragments.form).saturating_add(open_len)
@@ -301,8 +301,8 @@ impl Encoder {
     /// half as long as making separate calls.
     ///
     /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
-    /// record of `out_len` bytes or more that is not one FULL fragment. An open container is left
-    /// open.
+    /// record that has at least `out_len` bytes and is not one FULL fragment. An open container is
+    /// left open.
     ///
     /// Also stops before a record that is longer than `record_len_max` bytes or needs more memory
     /// than is available. All the records before it are still encoded.

@@ -63,7 +63,7 @@ pub enum ErrorKind {
     /// remains usable. See [`WriterOptions::record_len_max`](crate::WriterOptions::record_len_max).
     #[non_exhaustive]
     RecordTooLarge {
-        /// The length of the log, where the record would have started.
+        /// The log's length, which is where the record would have started.
         offset: u64,
         /// The length of the record in bytes.
         record_len: u64,
@@ -536,8 +536,8 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Why a record was found but not returned. It is neither skipped nor consumed: the next call
-/// starts with the same record.
+/// Why a record was found but not returned. The record is neither skipped nor consumed, so the next
+/// call starts with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
@@ -547,7 +547,7 @@ pub enum Refused {
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
     /// A packed log or one of its containers has a later version or a form that this build cannot
-    /// read. A reader never skips it.
+    /// read. A reader never skips such a log or container.
     Unsupported(Unsupported),
 }
 
@@ -660,8 +660,8 @@ impl From<io::Error> for Error {
 }
 
 /// For an [`ErrorKind::Io`] without a path, returns its source. For any other error, returns an
-/// error with the same message, which [`io::Error::downcast`] turns back into the `Error`. An error
-/// from the operating system keeps its kind.
+/// error with the same message, and [`io::Error::downcast`] turns it back into the `Error`. An
+/// error from the operating system keeps its kind.
 ///
 /// ```
 /// use std::io;

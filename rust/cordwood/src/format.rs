@@ -89,8 +89,8 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log, determined by its type byte or, if it has none, by the bytes
-/// themselves.
+/// The kind of a part of a log, determined by the part's type byte or, if there is none, by its
+/// bytes.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -136,7 +136,7 @@ macro_rules! fragment_kinds {
         /// All kinds, in no particular order.
             pub const ALL: [FragmentKind; 27] = [$(FragmentKind::$kind $((Kind::$part))?),+];
 
-            /// Returns a stable name, such as `"full"` or `"recyclable_first"`, which is part of
+            /// Returns a stable name, such as `"full"` or `"recyclable_first"`. The name is part of
             /// the interface and is the same in Python and on the command line.
             ///
             /// ```

@@ -35,8 +35,8 @@ const PIECE_LEN: usize = 1 << 12;
 /// Any number of threads and forked processes can use the index at the same time, because each call
 /// reads at its own position. A log may grow (the new records are not in the index), but must not
 /// change in any other way. The index returns an error if a path names a different log when the
-/// file is opened, or if a record no longer starts at its indexed offset. It keeps files open for
-/// later calls, and does not check an open file again.
+/// file is opened, or if a record no longer starts at its indexed offset. The index keeps files
+/// open for later calls, and does not check an open file again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -98,9 +98,9 @@ pub struct IndexedLog {
     /// The offset of every 16th record, starting with the first. The last entry is the offset just
     /// past the last record.
     pub offsets: Vec<u64>,
-    /// The numbers of the groups of 16 records that are near damage: bytes were lost within the
-    /// group, between it and the previous group, or in the same block before one of its salvaged
-    /// records. In such groups, a reader that starts elsewhere may find different records.
+    /// The numbers of the 16-record groups near damage: bytes were lost within the group, between
+    /// it and the previous group, or in the same block before one of its salvaged records. In such
+    /// groups, a reader that starts elsewhere may find different records.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
@@ -123,7 +123,7 @@ impl RecordIndex {
         Ok(RecordIndex::of_logs(logs, options))
     }
 
-    /// Creates an index of logs that were already read with the same options.
+    /// Creates an index of logs that were already read. They must have been read with `options`.
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
@@ -195,7 +195,7 @@ impl RecordIndex {
     ///
     /// # Errors
     ///
-    /// * Any error that `each` returns, which ends the read.
+    /// * Any error that `each` returns; it ends the read.
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
@@ -540,7 +540,7 @@ struct Next<'a> {
 impl Next<'_> {
     /// Takes and returns the next record, which must be at the expected offset.
     // Without inlining, the caller would read the span back from memory in pieces that differ from
-    // those just written, which stalls the processor for each record.
+    // those just written, and this would stall the processor for each record.
     #[inline(always)]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {

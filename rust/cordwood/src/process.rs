@@ -96,9 +96,9 @@ fn are_forks_counted() -> bool {
     *IS_REGISTERED.get_or_init(|| {
         // SAFETY: the declaration matches the one in POSIX. The handler is a function in this
         // library, which stays loaded. If the library is unloaded, the C library removes the
-        // handler. The handler runs in the child of a process that may have had other threads,
-        // where only async-signal-safe operations are allowed, such as an atomic addition. The
-        // handler does not unwind.
+        // handler. The handler runs in a child whose parent may have had other threads. There, only
+        // async-signal-safe operations are allowed, such as an atomic addition. The handler does
+        // not unwind.
         unsafe { pthread_atfork(None, None, Some(count)) == 0 }
     })
 }

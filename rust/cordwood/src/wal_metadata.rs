@@ -14,7 +14,7 @@ use crate::dialect::{Compression, Metadata, NO_COMPRESSION, ZSTD};
 pub struct LogInfo {
     /// The compression of all records, or `None` if they are not compressed.
     pub compression: Option<Compression>,
-    /// For each column family number, the length in bytes of the timestamp in each key. A column
+    /// Maps a column family's number to the length in bytes of its keys' timestamps. A column
     /// family without timestamps has no entry. The lengths apply to the records that are read next.
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.

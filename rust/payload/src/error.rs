@@ -40,7 +40,7 @@ pub enum PayloadReason {
     WrongCount {
         /// The number in the header.
         stated: u32,
-        /// The number of counted operations found.
+        /// The number of counted operations in the batch.
         found: u64,
     },
     /// In a protocol buffer, a wire type is invalid or does not match the field.

@@ -208,7 +208,7 @@ macro_rules! operations {
                 })
             }
 
-            /// Returns whether the engine knows the operation, and which tags it has without and
+            /// Returns whether the engine knows the operation, and the operation's tags without and
             /// with a column family.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {

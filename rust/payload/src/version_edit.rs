@@ -48,8 +48,8 @@ impl<'a> VersionEdit<'a> {
         })
     }
 
-    /// Decodes all fields to detect a fault, but only one at a time, because a decoded field takes
-    /// up much more memory than its bytes in the record.
+    /// Decodes all fields to detect a fault. Only one field is decoded at a time, because a decoded
+    /// field takes up much more memory than its bytes in the record.
     ///
     /// # Errors
     ///
@@ -313,8 +313,8 @@ fn list(fields: Vec<Field<'_>>) -> Value<'_> {
     Value::Array(fields.collect())
 }
 
-/// Reads the entry for a write-ahead log tracked by RocksDB. It states either that the log exists
-/// or how many of its bytes are synced (see `db/wal_edit.cc`).
+/// Reads the entry for a write-ahead log tracked by RocksDB. The entry states either that the log
+/// exists or how many of its bytes are synced (see `db/wal_edit.cc`).
 fn wal_addition<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, PayloadError> {
     const TERMINATE: u32 = 1;
     const SYNCED_SIZE: u32 = 2;

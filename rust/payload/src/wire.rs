@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         PayloadError::new(start, self.offset.saturating_sub(start), reason)
     }
 
-    /// Returns an error about all bytes from the current position onward.
+    /// Returns an error that covers all bytes from the current position onward.
     fn error_here(&self, reason: PayloadReason) -> PayloadError {
         PayloadError::new(self.offset, self.rest().len(), reason)
     }

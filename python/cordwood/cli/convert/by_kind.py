@@ -125,10 +125,10 @@ _OTHER_FILES = 64
 
 
 class _Kinds(Target):
-    """The tables of all kinds. `table` receives the records that cannot be read and reports their faults."""
+    """The tables of all kinds. `table` receives unreadable records and reports their faults."""
 
     def __init__(self, options: argparse.Namespace, new_table: Callable[[], Table] | None = None) -> None:
-        """Creates an object without tables. `new_table` makes a new kind's table, which finds its columns."""
+        """Creates an object without tables. `new_table` makes a new kind's table, which finds its own columns."""
         super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), "", "", options)
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table

@@ -131,7 +131,7 @@ class _ArrowSink:
             self._pending.popleft().result()
 
     def close(self) -> None:
-        """Writes the end of the file, even if the file is incomplete and will be removed. It stays open."""
+        """Writes the file's end, even if the file is incomplete and will be removed. The file stays open."""
         try:
             self._wait()
         finally:

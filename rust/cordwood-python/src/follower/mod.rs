@@ -311,7 +311,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 of the regions skipped so far, ordered by offset.
+    /// The first 100,000 regions found so far that were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]
@@ -327,7 +327,7 @@ impl Follower {
         Ok(self.seen(py)?.skipped.is_ok())
     }
 
-    /// The number of bytes skipped so far, including regions that aren't in `skipped`.
+    /// The number of bytes not returned so far, including any regions that aren't in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.seen(py)?.skipped.len())
@@ -356,7 +356,7 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How records are compressed: `"zstd"`, or `None` if they aren't or this isn't known yet.
+    /// How records are compressed: `"zstd"`, or `None` if they aren't, or if this isn't known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))
@@ -443,8 +443,8 @@ impl Follower {
         used.ok_or_else(|| closed(py, "follower", Some(&self.path)))
     }
 
-    /// Returns the next record, converted by `make`. Returns how long to wait if there is no record
-    /// yet, and `None` at the end.
+    /// Returns the next record, converted by `make`. If there is no record yet, returns how long to
+    /// wait. Returns `None` at the end.
     fn take<T>(&self, py: Python<'_>, make: &impl Fn(Record) -> PyResult<T>) -> PyResult<Result<T, Option<Duration>>> {
         loop {
             let taken = self.with_state(py, |state| {

@@ -159,7 +159,7 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that found no event while the path names another file or no
+    /// Returns the result of a poll that found no event, when the path names another file or no
     /// file.
     fn rotated<T>(
         &mut self,

@@ -3,13 +3,14 @@
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
 //! through memory. For short records, this accounts for a considerable part of the time. The module
-//! therefore exports a final subclass of each of these PyO3 classes. The subclass is created with
-//! `PyType_FromSpecWithBases` and uses only the stable ABI. It adds one function, which handles
-//! calls that don't wait or raise, and passes all other calls on to the base class's function.
+//! therefore exports a final subclass of each PyO3 class that needs a fast path. The subclass is
+//! created with `PyType_FromSpecWithBases` and uses only the stable ABI. It adds one function,
+//! which handles calls that don't wait or raise, and passes all other calls on to the base class's
+//! function.
 //!
 //! The subclass has the name, documentation, constructor and attributes of its base class. To
-//! create an object of the subclass, call the class as Python code would: `Py::new` would create an
-//! object of the base class.
+//! create an object, call the subclass as Python code would: `Py::new` would create an object of
+//! the base class.
 
 #![expect(
     unsafe_code,
@@ -189,8 +190,8 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(item)) => item,
         // SAFETY: The caller's promises also satisfy the base class's function, because the object
-        // is also an instance of the base class. `PyType_GetSlot` returns null or the function in
-        // this slot, which has this type.
+        // is also an instance of the base class. `PyType_GetSlot` returns null or the slot's
+        // function, which has the type below.
         Ok(None) => unsafe {
             ffi::PyErr_Clear();
             let base = T::type_object_raw(Python::assume_attached());
@@ -275,8 +276,8 @@ unsafe fn base_append<'py, T: FastAppend>(
     // - Each function returns a new reference, or null or -1 with an exception set; the results are
     //   checked. `PyTuple_GetItem`, however, returns a borrowed reference, which is not null
     //   because each index is within the tuple.
-    // - The tuple has room at each index, and there is no other reference to it. The references
-    //   that it takes ownership of are new.
+    // - The tuple has room at each index, and there is no other reference to it. It takes ownership
+    //   only of new references.
     unsafe {
         let py = Python::assume_attached();
         let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;

@@ -228,7 +228,7 @@ fn remote<'py>(
     function: &str,
     args: impl Arguments<'py>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    // These sources are read without Python's help.
+    // Paths and buffers are read without Python's help.
     if !is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()) {
         return Ok(None);
     }

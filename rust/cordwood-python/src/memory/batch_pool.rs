@@ -24,8 +24,8 @@ impl Pool {
     /// it, for example because it contains a huge record, is freed.
     const CAPACITY_MAX: usize = 64 << 20;
 
-    /// The maximum amount of memory that the process keeps for other pools when a pool is dropped,
-    /// in bytes. Each batch read ahead of a conversion is shorter than this.
+    /// The maximum amount of memory, in bytes, that the process keeps for other pools when a pool
+    /// is dropped. Each batch that is read ahead of a conversion is shorter than this.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
     /// Creates a pool for at most `count_max` record batches in use at the same time.

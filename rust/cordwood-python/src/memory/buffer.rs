@@ -221,7 +221,7 @@ pub(crate) fn new_named_tuple<'py>(
 
 /// Memory that Python can read without copying it.
 pub(crate) enum Shared {
-    /// Bytes not yet written. The view starts at this index.
+    /// Bytes not yet written, and the index at which the view starts.
     Unwritten(Arc<Vec<u8>>, usize),
     Batch(Arc<PooledBatch>, BatchBuffer),
 }

@@ -1,5 +1,5 @@
-//! Sources read by one or more threads with the interpreter released. They report progress, and
-//! Ctrl-C stops the reading.
+//! Sources that one or more threads read while the interpreter is released. They report progress,
+//! and Ctrl-C stops the reading.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -105,7 +105,7 @@ fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, Py
 ///     source: A `RecordBatch`, or a list of `Record`.
 ///
 /// Returns:
-///     A pair: a list of each kind of entity with the indices of its records, and a list of the
+///     A pair: a list of entity kinds, each with the indices of its records, and a list of the
 ///     indices of the unreadable records. If an entity has no key, its kind is `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]

@@ -62,7 +62,7 @@ impl Records {
         Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
-    /// Returns a record. If `has_salvaged` is true, this includes whether the record is salvaged.
+    /// Returns a record and, if `has_salvaged` is true, whether it is salvaged.
     pub(super) fn get(&self, index: usize, has_salvaged: bool) -> Option<table::Record<'_>> {
         let (offset, end_offset, is_salvaged, data) = match self {
             Records::Batch(batch) => {
@@ -482,8 +482,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` in `cordwood._tables.schema` for a type. If columns of this type are
-/// built as a different type, the result is for that type.
+/// Returns the `ColumnType` in `cordwood._tables.schema` for the type used to build columns of the
+/// given type.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     match kind.made_as() {
         Type::List(item) => imported!(py, "cordwood._tables.schema", "ListOf")?.run((type_object(py, item)?,)),

@@ -40,7 +40,7 @@ pub(crate) struct Cursor {
     /// not been returned yet.
     gathered: RecordBatch,
     first: usize,
-    /// Whether threads have read up to `position`, so that the core's reader has to seek there
+    /// Whether threads have read up to `position`. If so, the core's reader has to seek there
     /// before it takes over.
     is_elsewhere: bool,
     /// The source to read in several threads. `None` unless it is a file or memory whose length is
@@ -94,7 +94,7 @@ impl Cursor {
         Outcome::at(self.position(), end, zeros)
     }
 
-    /// Moves to `offset`, and returns the messages about the part of the log before it.
+    /// Moves to `offset`. Returns the messages about the part of the log read so far.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<Messages, Error> {
         self.reader.seek(offset)?;
         self.skipped.clear();

@@ -295,7 +295,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 of the regions skipped so far, ordered by offset.
+    /// The first 100,000 regions found so far that were not returned, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -314,7 +314,7 @@ impl Reader {
         Ok(self.skipped_regions(py)?.is_ok())
     }
 
-    /// The number of bytes skipped so far, including regions that aren't in `skipped`.
+    /// The number of bytes not returned so far, including any regions that aren't in `skipped`.
     #[getter]
     fn skipped_len(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.skipped_regions(py)?.len())

@@ -105,7 +105,7 @@ struct Part {
 /// The threads' findings, starting at a cursor's position.
 #[derive(Default)]
 pub(super) struct ReadAhead {
-    /// The remaining findings of the last part taken.
+    /// The findings that remain of the last part that was taken.
     found: VecDeque<Ahead>,
     /// The furthest file offset up to which a part was read. A block's trailer may lie between the
     /// last item of `found` and this offset.
@@ -127,8 +127,8 @@ pub(super) struct Reading<'a> {
     pub(super) options: &'a ReadOptions,
     /// The cursor's position.
     pub(super) position: u64,
-    /// Whether `position` is the start of the range in the options. Fragments of a record starting
-    /// before the range are not reported.
+    /// Whether `position` is the start of the range in the options. Fragments of a record that
+    /// starts before the range are not reported.
     pub(super) starts_range: bool,
     pub(super) batches: &'a Batches,
 }
@@ -140,8 +140,8 @@ impl ReadAhead {
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
-            // This is the first call, the cursor has been used in another way since the last call,
-            // or this is a forked process, which doesn't have the threads.
+            // Either this is the first call, the cursor has been used in another way since the last
+            // call, or this is a forked process, which doesn't have the threads.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);

@@ -151,8 +151,8 @@ impl Scan {
 ///         to determine the columns. A record whose content is not of this kind raises an error,
 ///         which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
 ///         such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
-///         left out if their first record is not of this kind, as in `convert`. Default: `None`:
-///         the records are bytes.
+///         left out if their first record is recognised as another kind, as in `convert`. Default:
+///         `None`: the records are bytes.
 ///     schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
 ///         to determine the columns. Columns that are not in the schema are left out. Default:
 ///         `None`.

@@ -14,8 +14,8 @@ use crate::reader::read_ahead::{Batches, Stop};
 use crate::reader::skipped::Skipped;
 
 /// A batch is complete once it contains this many bytes. On Sapphire Rapids, batches of 1 MiB don't
-/// stay in the processor's cache and take 1.05 to 1.15 times as long. Batches of 4 MiB need new
-/// memory each time and take 1.5 times as long.
+/// stay in the processor's cache and take 1.05 to 1.15 times as long as batches of this size.
+/// Batches of 4 MiB need new memory each time and take 1.5 times as long.
 const TARGET_LEN: usize = 1 << 18;
 
 /// The sources, options and findings shared by all streams of a scan.
@@ -60,8 +60,7 @@ pub(super) struct Stream {
     reading: Option<Reading>,
     /// The index of the source being read, or of the next one to read.
     source: usize,
-    /// The log being read, and how many times its source had been opened, up to and including the
-    /// time this stream opened it.
+    /// The log being read, and which opening of its source this is, counted from 1.
     log: Option<(Cursor, u64)>,
 }
 

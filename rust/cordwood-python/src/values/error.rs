@@ -44,7 +44,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Some(errno) => numbered(errno, format!("{}; {failure}", strerror(py, errno)), path),
             None => PyOSError::new_err(placed(path, &message)),
         },
-        // Python's `fcntl.flock` raises the same error.
+        // The error number is the same as from Python's `fcntl.flock`.
         ErrorKind::Locked => match imported!(py, "errno", "EAGAIN").and_then(|errno| errno.extract()) {
             Ok(errno) => numbered(errno, message, path),
             Err(error) => error,
@@ -205,7 +205,7 @@ pub(crate) fn payload_error(py: Python<'_>, fault: impl Into<Fault>) -> PyErr {
 
 /// Converts an exception from a Python function that cordwood called, such as a source, a sink, a
 /// signal handler or a logger. A `StopIteration` or `StopAsyncIteration` would end the surrounding
-/// iteration as if the log ended there, so it becomes the cause of a `RuntimeError`, as in a
+/// iteration as if the log had ended, so it becomes the cause of a `RuntimeError`, as in a
 /// generator (PEP 479).
 pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     let name = if raised.is_instance_of::<PyStopIteration>(py) {
@@ -279,7 +279,8 @@ pub(crate) fn os_error(py: Python<'_>, error: io::Error, path: Option<&Path>) ->
     }
     let errno = match error.kind() {
         _ if is_raised(&error) => return error.into(),
-        // Operating system errors have a number, so this error must come from the core.
+        // Operating system errors have a number. This error has none, so it must come from the
+        // core.
         io::ErrorKind::OutOfMemory => {
             return PyMemoryError::new_err(placed(path, "not enough memory for the next record"));
         }

@@ -227,7 +227,7 @@ pub(crate) struct Report {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Returns, for each reason found, the total length of its regions in bytes.
+/// Returns each reason in the findings with the total length of its regions in bytes.
 pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
     let lens = PyDict::new(py);
     for (name, _, len) in findings.lens() {

@@ -106,7 +106,7 @@ pub(crate) fn compression_name(format: LogFormat) -> Option<&'static str> {
     format.compression.map(Compression::as_str)
 }
 
-/// Returns the sync policy that results from the two options.
+/// Returns the sync policy that results from `sync` and `sync_interval`.
 pub(crate) fn sync_policy_of(sync: &str, sync_interval: Option<Duration>) -> PyResult<SyncPolicy> {
     let policies = [
         ("never", SyncPolicy::Never),

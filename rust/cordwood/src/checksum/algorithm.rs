@@ -4,8 +4,8 @@ use super::crc32c::{extend, mask, unmask};
 
 use super::zeros::{self, ZeroTables};
 
-/// The checksum in a fragment header. It covers the payload and the header from the type byte
-/// onward.
+/// The checksum in a fragment header. It covers the header, from the type byte onward, and the
+/// payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checksum {
     /// Masked CRC-32C.

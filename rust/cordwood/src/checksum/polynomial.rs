@@ -77,8 +77,8 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     shifts
 }
 
-/// Returns the two factors that advance 16 bytes over `len` bytes in CRC-32C by carry-less
-/// multiplication. The first is for the low half of the 16 bytes, and the second for the high half.
+/// Returns the two factors that, by carry-less multiplication, advance 16 bytes over `len` bytes in
+/// CRC-32C. The first is for the low half of the 16 bytes, and the second for the high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
@@ -91,8 +91,8 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 }
 
 /// Returns a table of the factors of [`fold_by`]. Entry `i` applies to a length of `i` bytes, or of
-/// `N` bytes if `i` is 0. It holds the factors for 48 bytes more, 32 bytes more, and so on down to
-/// 64 bytes fewer. The resulting length can be negative.
+/// `N` bytes if `i` is 0. It holds the factors for 48 bytes more than this, 32 bytes more, and so
+/// on down to 64 bytes fewer. The resulting length can be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

@@ -126,8 +126,8 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// According to its header, the fragment extends past the end of the block, or past the end of
-    /// the file with a length that is provably wrong.
+    /// According to its header, the fragment extends past the end of the block, or, with a provably
+    /// wrong length, past the end of the file.
     BadLength = "bad_length", Corruption, "the header states a length of {len} bytes, which is impossible here", {
         /// The length in the header, in bytes.
         len: u16 = "stated_len",
@@ -177,8 +177,8 @@ reasons! {
         /// The version.
         version: u8 = "version",
     };
-    /// Bytes other than this dialect's [`FileHeader`](Reason::FileHeader) at the start of the file,
-    /// or a version that the first record proves wrong.
+    /// Bytes at the start of the file that aren't this dialect's
+    /// [`FileHeader`](Reason::FileHeader), or a version that the first record proves wrong.
     BadFileHeader = "bad_file_header", Corruption, "not the file header of this dialect";
     /// Metadata that the engine wrote for its own use, as opposed to user data.
     Metadata = "metadata", Info, "engine metadata of type {kind}", {

@@ -126,9 +126,9 @@ pub(crate) enum Evidence {
     None,
 }
 
-/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at its
-/// start. `rest` extends to the end of the block or of the file. `form` is the form of the log's
-/// fragments, if known.
+/// Looks for valid fragments after the first byte of `rest`, and for a damaged fragment at the
+/// start of `rest`. `rest` extends to the end of the block or of the file. `form` is the form of
+/// the log's fragments, if known.
 #[cold]
 pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Evidence {
     if written_len(format, form, rest).is_some() || contains_own(format, form, rest) {
@@ -534,8 +534,8 @@ mod tests {
         first
     }
 
-    /// The inputs are valid fragments separated by damage and possible headers, both at the end of
-    /// a block and at the end of a file.
+    /// The inputs are valid fragments with damage and possible headers between them, at the end of
+    /// a block and of a file.
     #[test]
     fn scan_finds_the_same_place_as_a_naive_scan() {
         let mut random = 1_u64;

@@ -166,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Returns blocks in which at least every other position may be a header that gives a length of
-    /// up to half a block.
+    /// Returns blocks in which at least half of the positions may be a header that gives a length
+    /// of up to half a block.
     fn hostile_blocks() -> Vec<Vec<u8>> {
         let mut blocks = vec![vec![b'@'; BLOCK_LEN]];
         for kind in [1, 2, 5, 9] {

@@ -182,8 +182,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // If a length bit is flipped, the checksum covers the bytes of a fragment whose length differs
-    // in one bit and fits in the block.
+    // If a length bit is flipped, the checksum covers a fragment that fits in the block and whose
+    // length differs from `len` in one bit.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);

@@ -133,7 +133,8 @@ pub(super) struct Salvaged {
 /// How reading ends.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The offset where the torn tail starts, if the events returned so far end with one.
+    /// The offset where the torn tail starts, if the events returned so far end with one. Stale
+    /// bytes and end trailers after the tail don't count.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
@@ -242,9 +243,9 @@ impl Decoder {
     /// Moves to `offset`. A record must start or end there, so pass a [`RecordSpan::offset`] or
     /// [`RecordSpan::end_offset`]. At any other offset, the decoder reports the bytes as damage.
     ///
-    /// After this, the range starts at `offset`, so no event that starts before it is returned. In
-    /// a packed log, the record may be in a container, so the next window must start no later than
-    /// the block that contains `offset`. See [`offset`](Self::offset).
+    /// After this, the range starts at `offset`, so the decoder returns no event that starts
+    /// earlier. In a packed log, the record may be in a container, so the next window must start no
+    /// later than the block that contains `offset`. See [`offset`](Self::offset).
     ///
     /// Under [`OnCorruption::Salvage`], records after damage in the block that contains `offset`
     /// are not marked as salvaged, because the decoder does not see the damage.
@@ -350,7 +351,7 @@ impl Decoder {
         self
     }
 
-    /// Joins the record returned by the last step, if that step left it in its window.
+    /// Joins the record returned by the last step, if that step left it in the window.
     ///
     /// # Errors
     ///
@@ -407,8 +408,8 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Returns true if a record was refused as too large and the decoder is reading or expects the
-    /// rest of it.
+    /// Returns true if the decoder is reading or expects the rest of a record that was refused as
+    /// too large.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }

@@ -250,13 +250,13 @@ impl Decoder {
         is_own.then(|| self.offset + len.min(bytes.len()) as u64)
     }
 
-    /// Records that a fragment from this log has been found.
+    /// Notes that a fragment from this log has been found.
     pub(super) fn note_own(&mut self) {
         self.recycled.has_own = true;
         self.info.other_log_number = None;
     }
 
-    /// Records which log the stale fragment at the start of `bytes` belongs to, if that fragment is
+    /// Notes which log the stale fragment at the start of `bytes` belongs to, if that fragment is
     /// the first in the file.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
@@ -340,7 +340,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// Skips the rest of the file, and returns the step after the end of the log at `start`.
+    /// Skips the rest of the file after the end of the log at `start`, and returns the next step.
     #[cold]
     pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {

@@ -18,9 +18,9 @@ pub(super) struct Recycled {
     /// if the damage is before the range, or if the log is still being written. In that case, only
     /// a fragment of the same form as the earlier ones shows that this log continues.
     pub(super) is_doubtful: bool,
-    /// The file offsets of a salvaged part of a block that may not belong to this log, because it
-    /// follows a fragment from an older log. The next block is read as if no record in this part
-    /// had been salvaged.
+    /// The file offsets of a salvaged part of a block. The part might not belong to this log,
+    /// because it follows a fragment from an older log. The next block is read as if no record in
+    /// this part had been salvaged.
     pub(super) doubtful_part: Range<u64>,
     /// The offset at which an end trailer ended the log, if the file continues after it.
     pub(super) log_end: Option<u64>,
@@ -39,8 +39,8 @@ pub(super) struct Ambiguity {
     /// older log.
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
-    /// Whether the ambiguity started after damage in the same block. If so, its bytes are skipped
-    /// unless the reader salvages.
+    /// Whether the ambiguity started after damage in the same block. If so, the ambiguous bytes are
+    /// skipped unless the reader salvages.
     pub(super) is_salvaged: bool,
     pub(super) resolution: Option<Resolution>,
 }

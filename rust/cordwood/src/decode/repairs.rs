@@ -1,4 +1,4 @@
-//! The fragments that the decoder repairs if `ops/salvage.rs` requests it.
+//! The fragments that the decoder repairs if `ops/salvage.rs` requests repairs.
 
 use super::Decoder;
 use crate::damage::repair::{Log, Repaired, repair};

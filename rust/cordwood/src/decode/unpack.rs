@@ -74,8 +74,8 @@ impl Unpacker {
         &self.data
     }
 
-    /// Decompresses `frame`, the body of the container at `span`, which has `count` records. The
-    /// body must be exactly one frame, with no bytes before or after it.
+    /// Decompresses `frame`, the body of the container of `count` records at `span`. The body must
+    /// be exactly one frame, with no bytes before or after it.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Result<(), Failed> {
         let len_max = container::len_max(self.record_len_max, count);

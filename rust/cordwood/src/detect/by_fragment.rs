@@ -187,7 +187,7 @@ fn after_metadata(mut head: &[u8]) -> &[u8] {
 }
 
 /// Returns the dialect that `head` identifies by its metadata or file header, without examining
-/// fragments. Neither of these shows the log's number or where blocks start.
+/// fragments. Metadata and file headers don't show the log's number or where blocks start.
 pub(crate) fn shown_dialect(head: &[u8]) -> Option<Dialect> {
     if after_metadata(head).len() < head.len() {
         return Some(Dialect::ROCKSDB);

@@ -143,8 +143,8 @@ fn is_info_log(head: &[u8]) -> bool {
     head.len() >= pattern.len() && head.iter().zip(pattern).all(is_like)
 }
 
-/// Checks whether this is a record in a Prometheus log. A record starts with its type, followed by
-/// the length and the checksum of its payload, in big-endian order. Source: prometheus
+/// Checks whether the file starts with a Prometheus log record. A record starts with its type,
+/// followed by the length and the checksum of its payload, in big-endian order. Source: prometheus
 /// `tsdb/wlog/wlog.go`.
 fn prometheus(head: &[u8]) -> bool {
     let Some((&[flags, l0, l1, c0, c1, c2, c3], after)) = head.split_first_chunk() else {

@@ -104,8 +104,8 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// Returns a stable name, such as `"leveldb"`, which is part of the interface and is the same
-    /// in Python and on the command line.
+    /// Returns a stable name, such as `"leveldb"`. The name is part of the interface and is the
+    /// same in Python and on the command line.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -139,7 +139,7 @@ impl Dialect {
     }
 
     /// Checks whether fragments may carry their log's number, which distinguishes them from stale
-    /// fragments. Where a log with a number ends depends on all earlier bytes, so such logs are not
+    /// fragments. The end of a log with a number depends on all earlier bytes, so such logs are not
     /// read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
@@ -230,7 +230,7 @@ impl Dialect {
 
     /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. For a type
     /// with two forms, this is the end in the form with a valid checksum, or in the first form if
-    /// there is none.
+    /// neither has one.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(

@@ -70,8 +70,8 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// Returns the dialect used to read a log if this dialect was detected rather than named by the
-    /// caller.
+    /// Returns the dialect used to read a log whose dialect was detected as this one, not named by
+    /// the caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
     /// to, so the start of a log does not show whether the log contains such a record. Source:

@@ -21,7 +21,7 @@ pub(super) struct Fragments {
 }
 
 /// Returns the maximum number of bytes that a record of `record_len` bytes can take up, including
-/// those at the start of a file.
+/// the bytes at the start of a file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
     // Each block that the record may touch gets a header. If compression makes the record longer,
     // it adds fewer bytes than these headers take up.

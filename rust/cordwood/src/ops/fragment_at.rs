@@ -160,7 +160,8 @@ impl Place<'_> {
         self.described(header, self.format.dialect.meaning(header.kind).form, len)
     }
 
-    /// Returns an entry of at most `len` bytes for the header of this form at this place.
+    /// Returns an entry of at most `len` bytes for `header`, which is at this place and has the
+    /// given form.
     fn described(&self, header: Header, form: Form, len: usize) -> Option<Fragment> {
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
         let checksum = self.format.dialect.checksum();
@@ -174,7 +175,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the number of bytes at this place that are not a fragment.
+    /// Returns how many bytes, starting at this place, are not a fragment.
     fn damaged_len(&self, scanned: &mut Option<u64>) -> usize {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

@@ -30,8 +30,8 @@ pub struct Fragments<S> {
     has_ended: bool,
 }
 
-/// Returns the fragments of a log. Two passes read the log side by side, so you must pass two
-/// sources for it.
+/// Returns the fragments of a log. The log is read twice at the same time, so you must provide two
+/// sources.
 ///
 /// The entries cover the bytes read, without gaps or overlaps: each starts where the previous one
 /// ends, and none crosses the end of a block. These rules apply:

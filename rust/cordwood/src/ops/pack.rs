@@ -185,7 +185,7 @@ fn copy<S: Source>(reader: &mut Reader<S>, destination: &Path, options: &PackOpt
 }
 
 /// Reads the new log at `path` in ranges, as its readers do, and checks that it contains all
-/// records of `report`.
+/// records counted in `report`.
 fn check_copy(path: &Path, report: &Report, record_len_max: u64) -> Result<(), Error> {
     const SPLIT_LEN: u64 = 64 << 20;
     let file_len = std::fs::metadata(path)

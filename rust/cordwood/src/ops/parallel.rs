@@ -68,9 +68,9 @@ impl Parts {
     /// about 2% of the time.
     pub const LENS: RangeInclusive<u64> = 32 * BLOCK_LEN as u64..=128 * BLOCK_LEN as u64;
 
-    /// Returns parts for this many threads. Their lengths are in the range `lens`, whose bounds
-    /// must be multiples of the block length. Each thread gets several parts, so that all threads
-    /// finish at about the same time. `options` must name the dialect.
+    /// Returns parts for this many threads. The parts' lengths are in the range `lens`, whose
+    /// bounds must be multiples of the block length. Each thread gets several parts, so that all
+    /// threads finish at about the same time. `options` must name the dialect.
     pub fn for_threads(
         options: &ReadOptions,
         file_len: Option<u64>,
@@ -122,7 +122,7 @@ impl Parts {
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
 /// All readers read the same file. Runs `whole` on the first reader instead if there are no parts
-/// or only one reader. Returns the default if there are no readers.
+/// or only one reader. Returns the default result if there are no readers.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send + Default>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -184,8 +184,8 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     work(&mut whole)
 }
 
-/// Returns how reading ended for two consecutive ranges taken together. For each range, takes its
-/// number of records, its skipped regions and how it ended.
+/// Returns how reading ended for two consecutive ranges together. The arguments for each range are
+/// its number of records, its skipped regions and how it ended.
 ///
 /// If no event starts in the next range, the reader of the previous range has already read past it,
 /// so the previous range's result is used. That result is also used if it is a torn tail and the

@@ -54,7 +54,7 @@ pub struct Stat {
     pub container_len: u64,
     /// The number of records in containers.
     pub packed_count: u64,
-    /// The number of data bytes in the records in containers.
+    /// The number of data bytes of records in containers.
     pub packed_len: u64,
     /// The number of trailer bytes. If the rest of a block is too short for another header, it
     /// becomes a trailer.

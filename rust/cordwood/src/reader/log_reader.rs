@@ -502,7 +502,7 @@ impl<S: Source> Reader<S> {
     /// Does the work of [`next_record`](Self::next_record) once all records in a run have been
     /// returned.
     // Not inlined, for the same reason as `look`. The loop is in a separate function because it
-    // needs more registers than this one.
+    // needs more registers than this function.
     #[inline(never)]
     fn next_in_container(&mut self) -> Result<Option<Record<'_>>, Error> {
         let Some(span) = self.decoder.next_of_container() else {

@@ -20,7 +20,7 @@ pub struct RecordBatch {
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
     /// The index and end offset of each record that a block trailer or a skipped region separates
-    /// from the next one.
+    /// from the next record.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,

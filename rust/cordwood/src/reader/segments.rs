@@ -33,8 +33,8 @@ pub(super) struct Segments<R> {
     /// The index of the open file.
     current: usize,
     open: Arc<dyn Fn(FileReader) -> R + Send + Sync>,
-    /// The list of files and the index before the last [`open_at`](Self::open_at), so that the call
-    /// can be undone. The list is only stored if the directory was listed again.
+    /// The file list and the index as they were before the last [`open_at`](Self::open_at), so that
+    /// the call can be undone. The list is only stored if the directory was listed again.
     before: Option<(Option<Vec<Segment>>, usize)>,
 }
 

@@ -534,8 +534,8 @@ mod tests {
     use crate::read::Found;
     use crate::{Dialect, End, ReadOptions, Reader};
 
-    /// Without this check, reading a file longer than a window would never end, and a shorter file
-    /// would end cleanly without any events.
+    /// Without this check, reading a file longer than a window would never end, and reading a
+    /// shorter one would end cleanly without any events.
     #[test]
     fn rejects_a_source_that_starts_past_the_requested_offset() {
         for count in [1, 100_000] {

@@ -104,8 +104,8 @@ impl<W: Sink> Writer<W> {
     }
 
     /// Returns the length of the file in bytes, including records that haven't been written yet.
-    /// While a container is open, its length is not known yet, so this is the lowest possible
-    /// offset for the next record.
+    /// While a container is open, the container's length isn't known yet, so the result is the
+    /// lowest possible offset for the next record.
     pub fn offset(&self) -> u64 {
         self.encoder.offset()
     }
@@ -269,8 +269,8 @@ impl<W: Sink> Writer<W> {
     /// Writes out all records appended so far, then calls `sync` on the sink so that they reach the
     /// disk.
     ///
-    /// A failed sync cannot be retried, because the system may have dropped the bytes it could not
-    /// write, and reports the failure only once. Every later call therefore also fails.
+    /// A failed sync cannot be retried, because the system reports the failure only once and may
+    /// have dropped the bytes it could not write. Every later call therefore also fails.
     ///
     /// ```
     /// # let mut file = tempfile::tempfile()?;
@@ -306,7 +306,7 @@ impl<W: Sink> Writer<W> {
         self.failure.is_some()
     }
 
-    /// Writes the trailer, if the dialect has one, flushes the sink, and returns it. This consumes
+    /// Writes the trailer, if the dialect has one, then flushes and returns the sink. This consumes
     /// the writer, because no record may be appended after the trailer. To append to the file
     /// later, use [`into_inner`](Self::into_inner), which doesn't write a trailer.
     ///

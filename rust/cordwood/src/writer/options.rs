@@ -6,8 +6,8 @@ use crate::options::{log_options, options};
 
 options! {
     /// Options for a [`Writer`](crate::Writer). For a file on disk, use
-    /// [`LogFileOptions`](crate::LogFileOptions), where options with the same names have the same
-    /// meaning.
+    /// [`LogFileOptions`](crate::LogFileOptions). Options that have the same name in both have the
+    /// same meaning.
     ///
     /// ```
     /// use cordwood_log::{Dialect, WriterOptions};

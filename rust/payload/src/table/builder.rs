@@ -37,8 +37,8 @@ pub struct Batch {
 impl Builder {
     /// Creates a builder for columns with these names and types.
     ///
-    /// A batch has at most `cell_count_max` cells, including those in list items, unless it is a
-    /// single row with more cells.
+    /// A batch of several rows has at most `cell_count_max` cells, including those in list items. A
+    /// single row may exceed that.
     pub fn new<N: AsRef<str>>(columns: impl IntoIterator<Item = (N, Type)>, cell_count_max: usize) -> Self {
         let fields = Arc::new(Fields::from_iter(columns));
         let is_given = fields.types.iter().any(|kind| matches!(kind, Type::Given(_)));

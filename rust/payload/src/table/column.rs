@@ -74,7 +74,7 @@ pub struct Columns {
     pub(super) columns: Vec<Column>,
     /// Whether the types are given. If so, values without a column are omitted.
     is_given: bool,
-    /// The number of Parquet columns needed by the columns with values.
+    /// The number of Parquet columns needed to store the columns with values.
     pub(super) width: usize,
 }
 

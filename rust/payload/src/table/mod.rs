@@ -2,7 +2,7 @@
 //!
 //! A [`Decoder`] passes the rows of each record to a [`Sink`]. Once a [`Learner`] has seen all
 //! rows, it knows the [`Type`] of each column. A [`Builder`] appends rows to columns of these
-//! types, and returns them several at a time, as a [`Batch`] of [`Column`]s.
+//! types, and returns several rows at a time, as a [`Batch`] of [`Column`]s.
 //!
 //! ```
 //! use cordwood_payload::table::{Builder, Decoder, Facts, Fault, Learner, Limits, Record, Row, Sink, Type, Values};

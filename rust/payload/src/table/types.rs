@@ -66,8 +66,8 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
     }
 }
 
-/// A given Arrow type. Its columns are built as columns of another type, and the caller then casts
-/// them.
+/// A given Arrow type. Its columns are built as columns of another type, and the caller casts them
+/// to this one.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     /// The name of the type in Arrow, for messages.
@@ -84,8 +84,8 @@ pub struct Given {
 /// The values that fit a given type. Casting does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// The values that fit the type used to build the columns. If that type is a structure, fields
-    /// missing from it are omitted.
+    /// The values that fit the type used to build the columns. If that type is a structure, any
+    /// fields of a value that the structure lacks are omitted.
     Same,
     /// No value.
     Nothing,

@@ -115,8 +115,8 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure until it returns `false`. Returns whether every
-    /// call returned `true`.
+    /// Calls `each` with the fields of a structure until a call returns `false`. Returns whether
+    /// every call returned `true`.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
             View::Point(latitude, longitude) => {
@@ -168,8 +168,8 @@ impl<'v> View<'v> {
         found
     }
 
-    /// Calls `each` with the items of a list until it returns `false`. Returns whether every call
-    /// returned `true`.
+    /// Calls `each` with the items of a list until a call returns `false`. Returns whether every
+    /// call returned `true`.
     pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
             View::Array(values) => values.iter().all(|value| each(View::of(&value.value))),
@@ -193,8 +193,8 @@ fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     (*key != EntityKey::default()).then_some(key)
 }
 
-/// Calls `each` with the operations of a faultless batch until it returns `false`. Returns whether
-/// every call returned `true`.
+/// Calls `each` with the operations of a faultless batch until a call returns `false`. Returns
+/// whether every call returned `true`.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut next = Position::START;
     while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {

@@ -128,7 +128,7 @@ const SEEN_MAX: usize = 10_000;
 /// Writes the rows of records.
 ///
 /// If the columns are not known, the table learns them. It is opened with the columns of the first
-/// records, and continues to learn. If a later row needs another column, the table is no longer
+/// records, and continues to learn. If a later row needs a new column, the table is no longer
 /// [open](Table::is_open): from then on, it only learns from rows and does not write them. You must
 /// then create another table with all columns.
 #[derive(Debug)]
@@ -339,14 +339,14 @@ impl Table {
     }
 
     /// Checks whether the table writes its rows, rather than only learning from them. If it isn't
-    /// open at the end, either a later row needed another column or the first records had no
-    /// columns. In that case, create another table with all [columns](Table::columns).
+    /// open at the end, either a later row needed a new column or the first records had no columns.
+    /// In that case, create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Stops writing rows. From then on, the table only learns from them, as if a row had needed
-    /// another column.
+    /// Stops writing rows. From then on, the table only learns from them, as if a row had needed a
+    /// new column.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
         self.is_decided = true;

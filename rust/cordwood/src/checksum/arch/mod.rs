@@ -1,5 +1,5 @@
-//! Kernels that need instructions some machines lack. `unsafe` is allowed here and in the other
-//! places listed in `docs/design.md`.
+//! Kernels that need instructions that some machines lack. `unsafe` is allowed here and in the
+//! other places listed in `docs/design.md`.
 //!
 //! Each kernel consists of safe `#[target_feature]` functions. The one exception is the AVX-512
 //! kernel: it is entered through `unsafe` functions without `#[target_feature]`, because that

@@ -43,8 +43,8 @@ impl Directory {
 pub(super) struct Next {
     /// The log offset of the file's first byte.
     pub(super) origin: u64,
-    /// Whether the followed file has been removed. If so, files between it and the next one may also
-    /// be gone.
+    /// Whether the followed file has been removed. If so, any files between it and the file at
+    /// `origin` may also be gone.
     pub(super) is_after_pruning: bool,
 }
 

@@ -48,7 +48,7 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// The event to report once this part has been written, or `None` before the follower's start,
+    /// The event to report once this part has been written. `None` before the follower's start,
     /// where events are not reported.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
@@ -340,8 +340,7 @@ impl Follower {
     }
 
     /// Checks whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record
-    /// without reading the file, because the record was found along with the previous one or has
-    /// not been taken yet.
+    /// without reading the file: one found along with the previous record, or one not taken yet.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())

@@ -23,8 +23,8 @@ impl Follower {
     ///
     /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without a
     /// signature, it may be a log whose first record is still incomplete. Returns
-    /// [`ErrorKind::Unsupported`] if the options give a number or compression that logs in this
-    /// dialect don't support.
+    /// [`ErrorKind::Unsupported`] if the options specify a log number or a compression for a
+    /// dialect that doesn't support it.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<bool, Error> {
         // A nonzero byte proves that everything before it has been written.
         let is_passed = self.is_head_written()?;

@@ -120,7 +120,7 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Opens the segment that now has this segment's name, in the directory that the path now
+    /// Opens the file that now has the followed segment's name, in the directory that the path now
     /// refers to. The caller discards the bytes that were read.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.directory = Some(Directory::open(&self.absolute)?);
@@ -148,7 +148,7 @@ impl LiveFile {
         if self.directory.is_none() {
             let is_rotated = self.is_replaced()? != Some(false);
             return Ok(FileStatus {
-                // This file is read to its end, even if the path now refers to another one.
+                // This file is read to its end, even if the path now refers to another file.
                 file_len: self.end()?,
                 is_rotated,
                 is_replaced: false,
@@ -246,7 +246,7 @@ impl LiveFile {
         self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
         self.buffer.resize(self.buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // Bytes after `file_len` belong to the log only in its newest file, where the next read
+        // Bytes after `file_len` belong to the log only in its newest file. There, the next read
         // returns them.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let buffer = &mut self.buffer[..self.read_len.min(rest)];

@@ -79,9 +79,9 @@ pub enum Poll<'a> {
     /// reported. If the old file grows, the follower keeps reading it.
     ///
     /// More records may still be written to the old file. To follow the new file without losing any
-    /// of them, first open a second follower for the new file, retrying until the file exists. Then
-    /// poll the old follower until it returns `Rotated` again, and only then drop it. If the file
-    /// is rotated several times between two polls, only the newest file is found.
+    /// of these records, first open a second follower for the new file, retrying until the file
+    /// exists. Then poll the old follower until it returns `Rotated` again, and only then drop it.
+    /// If the file is rotated several times between two polls, only the newest file is found.
     /// [`Follower::wait`](super::Follower::wait) returns this result immediately.
     #[non_exhaustive]
     Rotated {

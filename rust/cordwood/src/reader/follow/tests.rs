@@ -2,8 +2,8 @@
 //!
 //! A follower's poll makes several such calls, so one call can see a file before a write, and the
 //! next call can see it after the write. On small logs, these tests try each write before each of
-//! these calls. All writes of these logs are valid, so the follower must return each record once
-//! and in order, and report no damage. Retries are turned off, so bytes that look damaged would be
+//! these calls. All the writes are valid, so the follower must return each record once and in
+//! order, and report no damage. Retries are turned off, so bytes that look damaged would be
 //! reported at once.
 
 use std::cell::{Cell, RefCell};

@@ -104,8 +104,8 @@ impl Probes {
     }
 }
 
-/// The offset of bytes that look damaged, when they were first seen, and how many times they have
-/// been reread.
+/// The offset of bytes that look damaged, the time they were first seen, and how many times they
+/// have been reread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retrying {
     pub(super) offset: u64,

@@ -1,9 +1,9 @@
 //! Files whose sync has failed in this process.
 //!
 //! After a failed `fsync`, Linux marks the pages it could not write as clean. They can still be
-//! read and the next sync succeeds, but they are not on the disk. A writer that reopens such a file
-//! must therefore rewrite the bytes to make the pages dirty. Only then does a successful sync mean
-//! that the bytes are on the disk. Only the process whose sync failed knows about the failure.
+//! read, and the next sync succeeds, but they are not on the disk. A writer that reopens such a
+//! file must therefore rewrite the bytes to make the pages dirty. Only then does a successful sync
+//! mean that the bytes are on the disk. Only the process whose sync failed knows about the failure.
 //! Another process can pass a checkpoint to indicate which bytes are known to be on the disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
@@ -48,8 +48,8 @@ pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     unsynced().get(&file?).copied()
 }
 
-/// Forgets a file's failed sync. The caller has rewritten and synced the whole file, or has
-/// determined that it is a different file.
+/// Forgets a file's failed sync. The caller has rewritten and synced the whole file, or found that
+/// this is not the file whose sync failed.
 pub(in crate::writer) fn forget(file: Option<FileId>) {
     if let Some(file) = file
         && COUNT.load(Relaxed) > 0

@@ -143,8 +143,8 @@ impl LogFile {
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports a failed write only once, and the truncation after another
-            // thread's failed write may have received that error.
+            // The system reports a failed write only once, possibly to another thread that was
+            // truncating the file after its own failed write.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;

@@ -21,7 +21,7 @@ use crate::writer::storage::copy_of;
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
-///   after an incomplete record. LevelDB does exactly that when it reuses a log, and loses the
+///   after an incomplete record. When LevelDB reuses a log, it does append there, and loses the
 ///   records that follow.
 /// * Until the log is closed or dropped, the file is locked against a second writer, whether in
 ///   this process or another.
@@ -500,7 +500,7 @@ impl LogFile {
     pub fn close(&self) -> Result<(), Error> {
         if self.is_forked() {
             // Do not call `lock` here, for the reason given in `status`. This process has appended
-            // no records, and the parent writes those in the buffer.
+            // no records, and the parent writes the buffered records.
             if let Some(mut state) = self.try_lock() {
                 state.is_closed = true;
                 state.storage = None;

@@ -70,8 +70,8 @@ pub struct SegmentedLog {
     owner: u64,
     first_offset: AtomicU64,
     /// Held by the thread that removes segments, so that the oldest segment is removed first. A
-    /// thread that needs both locks takes the pruning lock first. A thread that holds `segments`
-    /// must not wait for the pruning lock.
+    /// thread that needs both this lock and the one on `segments` takes this one first. A thread
+    /// that holds `segments` must not wait for this lock.
     pruning: Mutex<()>,
     /// Held while a record is appended or a segment is started, but not while a thread waits for a
     /// record to be on the disk.
@@ -133,7 +133,7 @@ impl SegmentedLog {
         Self::open_unless(directory, options, &|| Ok(()))
     }
 
-    /// Like [`open`](Self::open), but interruptible, as with [`LogFile::append_to_unless`].
+    /// Like [`open`](Self::open), but can be interrupted like [`LogFile::append_to_unless`].
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl SegmentedLog {
     }
 
     /// Returns how much of the log is on the disk, as a log offset. Everything before it survives a
-    /// machine crash. After opening, it is where the last segment starts.
+    /// machine crash. After opening, this offset is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -259,8 +259,8 @@ impl SegmentedLog {
         self.try_lock()?.active.try_status()
     }
 
-    /// Appends a record, which may be empty, and returns its log offset. If it would make the last
-    /// segment too long, a new segment is started first.
+    /// Appends a record, which may be empty, and returns its log offset. If the record would make
+    /// the last segment too long, a new segment is started first.
     ///
     /// # Errors
     ///
@@ -508,7 +508,8 @@ impl SegmentedLog {
         })?;
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
-        // This puts the name of the segment on the disk. If it fails, the log is marked as failed.
+        // This puts the name of the segment on the disk. If this fails, the log is marked as
+        // failed.
         segments.active.sync()?;
         self.remove_expired(segments, &*directory)
     }

@@ -148,7 +148,8 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // The next row is therefore always the first table, so no position has to be kept.
+            // With this table gone, the next row is always the first table, so no position has to
+            // be kept.
             state.remove_first_table();
         }
     }

@@ -91,7 +91,7 @@ fn seconds(microseconds: i64) -> Value<'static> {
 pub(super) struct Output {
     /// The unfinished lines at the ends of the streams, in the order in which they started.
     unfinished: Vec<Line>,
-    /// The length of the text whose rows have been taken, or 0 if the sink had room for all rows.
+    /// The length of the text whose rows the sink has taken, or 0 if it had room for all rows.
     taken_len: usize,
 }
 
