@@ -328,11 +328,11 @@ class Reader:
                 reported, and at the end of the log. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
                 MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
-                long, but at most 8 MiB. The number of parts in memory exceeds the number of threads
-                by at most two. The records and their order are the same for any number of threads.
-                Only one thread reads an object with `read`, a log with log numbers, a file with
-                fewer than two parts per thread, or any source under the policy `"stop"`. Default:
-                1.
+                long, up to a maximum of 8 MiB. The number of parts in memory exceeds the number of
+                threads by at most two. The records and their order are the same for any number of
+                threads. Only one thread reads an object with `read`, a log with log numbers, a file
+                with fewer than two parts per thread, or any source under the policy `"stop"`.
+                Default: 1.
 
         Returns:
             An iterator of `RecordBatch`. Batches are never empty.

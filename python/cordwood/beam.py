@@ -116,7 +116,7 @@ class _Log(NamedTuple):
 
     @contextmanager
     def source(self) -> Generator[Any]:
-        """Opens the file as a source for `Reader`. Errors and messages name its path."""
+        """Opens the file as a source for `Reader`. The path is included in errors and messages."""
         with FileSystems.open(self.path, compression_type=self.compression_type) as file:
             if self.compression_type == CompressionTypes.UNCOMPRESSED:
                 methods = {name: getattr(file, name) for name in ("read", "seek", "tell", "seekable")}

@@ -75,7 +75,7 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
 def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
     """Reports which of a log's records a verb left out, and which option would return more of them.
 
-    The status is `DAMAGE` if the log is damaged, or if the whole file belongs to another log and was left out.
+    The status is `DAMAGE` if the log is damaged, or if nothing was read because the whole file belongs to another log.
     """
     for text in _left_out(report, options.on_corruption):
         complain(f"{display_name(name)}: {text}")

@@ -190,8 +190,9 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once for each index in `indices`, passing the index's place in `indices` and
-    /// the record. Visits the indices in ascending order, so that nearby records are read together.
+    /// Calls `each` once for each index in `indices`. Passes the position of the index in `indices`,
+    /// and the record. Visits the indices in ascending order, so that nearby records are read
+    /// together.
     ///
     /// # Errors
     ///

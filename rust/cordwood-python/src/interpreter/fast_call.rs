@@ -1,5 +1,5 @@
-//! Fast paths for the functions that are called once per record: `Writer.append`, and `__next__` of
-//! the iterators that `iter(reader)`, `Reader.records` and `iter(batch)` return.
+//! Fast paths for the functions that are called once per record. They are `Writer.append` and the
+//! `__next__` methods of three iterators: those of a reader, of `Reader.records` and of a batch.
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
 //! through memory. For short records, this accounts for a considerable part of the time. The module

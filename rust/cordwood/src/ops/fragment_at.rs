@@ -123,7 +123,7 @@ impl Place<'_> {
         }
     }
 
-    /// Returns an entry for the header at this place, if the header is complete. The entry spans
+    /// Returns an entry for the header here, if the header is complete. The entry spans
     /// the remainder of the region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);

@@ -125,7 +125,7 @@ fn several<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) 
     finish(sum, rest, copied)
 }
 
-/// Splits `data`, which is not empty, into whole registers and a tail of 1 to 64 bytes.
+/// Splits `data`, which must not be empty, into whole registers and a tail of 1 to 64 bytes.
 #[inline(always)]
 fn before_tail(data: &[u8]) -> (&[[u8; LANES]], &[u8]) {
     let (registers, tail) = data.split_at((data.len() - 1) / LANES * LANES);
