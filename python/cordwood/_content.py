@@ -28,7 +28,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each kind of record: what to call a directory of its logs, and the kinds allowed there."""
+"""For each record kind: the name for a directory of its logs, and the kinds allowed in it."""
 
 
 def info(
@@ -39,7 +39,7 @@ def info(
 ) -> Info:
     """Summarizes a file or a directory, including its format, records, damage, databases and exports.
 
-    Every log is read. Database tables aren't, but missing tables are reported.
+    Every log is read. Database tables are not read, but missing tables are reported.
 
     Args:
         source: A log, a directory of logs, a pattern such as `"*.log"`, a URL, or several of these, summarized

@@ -69,7 +69,7 @@ def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[lis
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
-    # The path of a damaged log may use a different name for its directory.
+    # The path of a damaged log may name its directory differently than `files` does.
     names: dict[str, set[str]] = defaultdict(set)
     for directory, name in (os.path.split(path) for path in damaged if isinstance(path, str)):
         if _ANY_LOG.fullmatch(name):
@@ -246,8 +246,8 @@ class _Directory:
         if not self._is_database():
             return None
         database = self._judged()
-        # If the number is unknown, assume that the engine reads every log. An empty file doesn't count as a damaged
-        # log.
+        # If the oldest needed log is unknown, assume that the engine reads every log. An empty file doesn't count as a
+        # damaged log.
         oldest = database.log_number_min or 0
         logs = ((name, _ANY_LOG.fullmatch(name)) for name in sorted(damaged))
         needed = [self._path(name) for name, match in logs if match and int(match[1]) >= oldest and self._len(name)]
@@ -410,8 +410,8 @@ class _Directory:
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # LevelDB creates a log before writing the edit that names it, and removes it after writing the edit that
-            # names the next log.
+            # LevelDB creates a log before writing the edit that names it, and removes this log after writing the edit
+            # that names the next log.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -509,9 +509,9 @@ class _Directory:
 
         LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
         numbers means that writes were lost. An empty log doesn't always leave a gap: a flush closes a log even if it
-        has no writes, and the number in the MANIFEST may be higher than those of the log's writes. However, if a table
-        is newer than the next log, it contains the writes of the empty log, unless LevelDB has recovered the next log
-        since then.
+        has no writes, and the number in the MANIFEST may be higher than the numbers of the log's writes. However, if a
+        table is newer than the next log, it contains the writes of the empty log, unless LevelDB has recovered the next
+        log since then.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -523,7 +523,7 @@ class _Directory:
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
         # Reading stops at a log without write batches, or at one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
-            # Usually, only one log is needed, and then it doesn't have to be read here.
+            # If only one log is needed, as is usual, it doesn't have to be read here.
             for name in logs if len(logs) > 1 else ():
                 number = _table_or_log_number(name)
                 with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:

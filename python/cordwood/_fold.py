@@ -22,7 +22,7 @@ class Fold:
         files: The files.
         failures: A tuple for each file that could not be read: the name or `Split`, and the exception.
         others: A tuple for each non-log file in a directory: the name or `Split`, and the format.
-        damaged: The names of the damaged logs. Empty unless the results are reports or contain them.
+        damaged: The names of the damaged logs. Empty unless the results are or contain reports.
         record_counts: The number of records read from each log that has a report.
         databases: The databases among the files, once `judge` has been called.
         exports: The Datastore or Firestore exports among the files, once `judge` has been called.

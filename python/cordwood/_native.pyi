@@ -192,7 +192,7 @@ class Reader:
     thread was using the reader at the time of the fork, the child cannot use its copy of the
     reader: `close` has no effect, and all other calls raise `OSError`.
 
-    A path is opened only once, and that file is read to its end, even with several threads.
+    A path is opened only once, and the opened file is read to its end, even with several threads.
     Renaming, replacing or removing the file does not affect the reader. If the file is truncated
     during reading, the reader returns the records that are left and then raises `OSError`. No
     record is lost if a `MemoryError` is raised, or if a signal handler raises an exception, such as
@@ -250,8 +250,8 @@ class Reader:
             raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
             value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
         storage_options: For a URL: the arguments for its fsspec file system, such as
-            `{"endpoint_url": "..."}`. In a list of logs, they are used for each URL. Default:
-            `None`: fsspec's own configuration.
+            `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
+            Default: `None`: fsspec's own configuration.
 
     Raises:
         OSError: The file cannot be opened. If it does not exist, `FileNotFoundError` is raised.
@@ -353,7 +353,7 @@ class Reader:
     def dialect(self) -> DialectName:
         """The log's dialect, such as `"leveldb"`.
 
-        Reads the source if the dialect must be detected.
+        Reads the source if the dialect has to be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -365,7 +365,7 @@ class Reader:
         """Whether the dialect was named or can be detected.
 
         If the dialect is unknown, the log is read as `"leveldb"`. Reads the source if the dialect
-        must be detected.
+        has to be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -376,7 +376,7 @@ class Reader:
     def log_number(self) -> int | None:
         """The log's number. `None` if the dialect has no log numbers or the number isn't known.
 
-        Reads the source if the number must be detected.
+        Reads the source if the number has to be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -387,7 +387,7 @@ class Reader:
     def compression(self) -> CompressionName | None:
         """How each record is compressed: `"zstd"`, or `None` if records are not compressed.
 
-        Reads the source if the compression must be detected.
+        Reads the source if the compression has to be detected.
 
         Raises:
             DialectError: The source is not a log.
@@ -496,11 +496,11 @@ class RecordBatch:
 
     The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 
-    `Reader.record_batches` returns record batches. The buffers are read-only and are shared rather
-    than copied. They don't change while an object refers to them.
+    `Reader.record_batches` returns record batches. The buffers are read-only, are shared rather
+    than copied, and don't change while an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-    `IndexError` if there is no such record. A slice returns a list, and iterating yields every
+    `IndexError` if there is no record `i`. A slice returns a list, and iterating yields every
     record.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -675,7 +675,7 @@ class Follower:
         [10]
         """
     def poll(self) -> Record | None:
-        """Returns the next record without waiting, if it is complete.
+        """Returns the next record if it is complete, without waiting.
 
         Returns:
             The record, or `None`. After `None`, `waiting` says why there is no record, and
@@ -717,7 +717,7 @@ class Follower:
 
         A position also identifies the log. A new follower with this position as its `start`
         continues as if its `start` were the offset that `tell` returns, but raises
-        `LogChangedError` if the path names another log by then. To store a position, convert it
+        `LogChangedError` if by then the path names a different log. To store a position, convert it
         with `str`.
 
         Returns:
@@ -828,8 +828,8 @@ class Writer:
     record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
     call fails. It is then unknown which bytes after `durable_offset` are on disk, and a second sync
     would not settle the question. To recover, close the log and reopen it with `"a"` in this
-    process, which rewrites the uncertain part. If a write to an object fails, the writer does not
-    use the object again.
+    process. Reopening rewrites the uncertain part. If a write to an object fails, the writer does
+    not use the object again.
 
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -839,8 +839,8 @@ class Writer:
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
-            log starts at the object's current position. `data` is a read-only `memoryview` that
-            never changes, so the object may keep it.
+            log starts at the object's current position. `data` is a read-only `memoryview` whose
+            bytes never change, so the object may keep it.
         mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
             existing one. `"a"`: append to the file, or create it if it does not exist. For an
             object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
@@ -884,10 +884,10 @@ class Writer:
             bytes are rewritten unless a sync of this file has failed in this process.
         segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
             write a segmented log, which is a directory of files. A segment exceeds this length only
-            if its first record alone exceeds it. `sink` is the directory, which is created if it
-            does not exist. All offsets, including `checkpoint`, are log offsets: they continue from
-            one segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment
-            is read. Default: `None`: the log is one file.
+            if its first record alone does. `sink` is the directory, which is created if it does not
+            exist. All offsets, including `checkpoint`, are log offsets: they continue from one
+            segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
+            read. Default: `None`: the log is one file.
         retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
             time a segment is started, the oldest segments are removed as long as at least this many
             bytes remain before the new segment. Only closed and synced segments are removed,
@@ -898,9 +898,9 @@ class Writer:
             all later ones are kept. Default: `None`: all segments are kept.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
-            decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-            for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than 1
-            GiB.
+            decompressed to find the log's end, by the same rules as for a `Reader`. Default: 1 GiB,
+            as for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than
+            1 GiB.
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -966,7 +966,7 @@ class Writer:
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
                 the log.
-            MemoryError: There is not enough memory for the record, which is not in the log. If only
+            MemoryError: There is not enough memory for the record, so it is not in the log. If only
                 the returned offset cannot be allocated, the record is in the log, and `tell()`
                 returns the offset after it.
 
@@ -981,8 +981,8 @@ class Writer:
         for each record.
 
         If this raises an exception, the records before the error are already in the log. After a
-        failed write, however, the log lacks the records that had not reached the file yet, which
-        may be all of them. `tell` returns the offset where the log ends.
+        failed write, however, the log lacks the records that had not reached the file yet, possibly
+        all of them. `tell` returns the offset where the log ends.
 
         Args:
             records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -1465,8 +1465,8 @@ def salvage(
         OSError: The source cannot be opened or read, the new log cannot be written, `destination`
             has the name of a segment, or the number in its name differs from the number in the
             records.
-        OtherLogError: All of `source` belongs to another log, whose number is neither the one in
-            the file's name nor the one in `log_number`. No new log is written.
+        OtherLogError: All of `source` belongs to another log, whose number is neither the number in
+            the file's name nor `log_number`. No new log is written.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1551,8 +1551,8 @@ class RecordIndex:
     `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
     index at the same time. An index can be pickled; once unpickled, it opens the files again by
     their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
-    if a path that is opened again names another log, or if a record no longer starts at its old
-    offset.
+    if a path that is opened again names a different log than before, or if a record no longer
+    starts at its old offset.
     """
 
     def __len__(self) -> int: ...
@@ -2115,7 +2115,7 @@ class Table:
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
         form: `"arrow"`, `"ndjson"` or `"csv"`.
-        columns: The columns, if they are known: pairs of a name and a type from
+        columns: The columns, if known, as pairs of a name and a type from
             `cordwood._tables.schema`.
         always: The columns that the table has even if no row has a value in them.
         wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
@@ -2131,8 +2131,8 @@ class Table:
         learned_max: For learned columns: the maximum number of columns, including fields inside
             columns; the maximum number of fields in a column; and the maximum nesting depth of lists
             and structures in a column.
-        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
-            which a single row may exceed.
+        batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells if
+            the batch has more than one row.
     """
     def __new__(
         cls,
@@ -2202,7 +2202,7 @@ class Table:
 
         Returns:
             A tuple of four items. The first says whether all these rows have been taken; if not,
-            call this method again. The others are as for `take`.
+            call this method again. The other items are as for `take`.
         """
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -2217,7 +2217,7 @@ class Table:
     def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
         """Returns the columns that were converted to JSON.
 
-        The first item maps each column with values of different types to those types. The second
+        The first item maps each column whose values have different types to those types. The second
         lists the columns that are too wide.
 
         `a.b` is a field in `a`, and `a[]` means the items in `a`.
@@ -2278,7 +2278,7 @@ class RecordDecoder:
         """Returns the row that becomes complete only after the last record.
 
         Returns:
-            The values by name, or `None` if there is no such row.
+            The values by name, or `None` if no row becomes complete.
         """
     def json(self, record: ReadableBuffer, /) -> str | None:
         """Returns a record's value as JSON, on one line.

@@ -27,7 +27,7 @@ class Split(NamedTuple):
         file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If given, readers
             don't request the length of a remote file again. Default: `None`.
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
-            `LogChangedError` if the path now refers to a different one. `None` if none of the log's bytes were read and
+            `LogChangedError` if the path now refers to a different log. `None` if none of the log's bytes were read and
             no store reported the file's version. Default: `None`.
         source: The object in a store that the split was planned from, if any. Readers read it in place of the path.
             Default: `None`.

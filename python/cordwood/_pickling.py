@@ -17,7 +17,7 @@ def _reduced(record: Record) -> tuple[Any, ...]:
 
 
 def refuse(given: type, instead: str) -> None:
-    """Makes `pickle` and `copy` refuse instances of a class. `instead` says what to pass in their place."""
+    """Makes `pickle` and `copy` refuse instances of a class. `instead` says what to pass in place of an instance."""
 
     def refused(_value: object) -> NoReturn:
         raise TypeError(f"a {given.__name__} cannot be pickled or copied: {instead}")

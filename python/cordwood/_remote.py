@@ -99,7 +99,7 @@ def base_name(name: str) -> str:
 
 
 class _Url(str):
-    """A URL with file system arguments, which stay with it in lists, splits and pickles."""
+    """A URL that keeps its file system arguments in lists, splits and pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -406,7 +406,7 @@ class RangeFile:
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
-        # The log's bytes and version at the time of planning. If that version isn't known, the current one is used.
+        # The log's bytes and version at the time of planning. If that version isn't known, the current version is used.
         self._planned: list[tuple[int, int, int]] | None
         self._planned, version = marks_of(position) if position else (None, None)
         self._version: str | None = version or getattr(source, "version", None)
@@ -421,7 +421,7 @@ class RangeFile:
         self._end = self._len if end is None else min(end, self._len)
         self._range_len_max = read_ahead_len // AHEAD_MAX
         self._position = 0
-        # Adjacent ranges. The first may precede the one that contains the position.
+        # Adjacent ranges. The first may precede the range that contains the position.
         self._ranges: deque[_Range] = deque()
         # The number of ranges requested since the last seek to a position outside the ranges.
         self._count = 0
@@ -500,7 +500,7 @@ class RangeFile:
     __del__ = close
 
     def _range_at(self, position: int, size: int) -> _Range:
-        """Returns the range that contains the position, requesting it and later ones if necessary."""
+        """Returns the range that contains the position, requesting it and later ranges if necessary."""
         ranges = self._ranges
         if not (ranges and ranges[0].start <= position < ranges[-1].end):
             is_next = bool(ranges) and position == ranges[-1].end

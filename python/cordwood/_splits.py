@@ -32,18 +32,18 @@ def plan_splits(
 ) -> list[Split]:
     """Splits logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
-    Planning requires the length of each file, which is requested unless you pass it. It also reads the start of each
-    file, unless you pass `dialect`. If there are several remote files, they are read in parallel. A log in a dialect
-    with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it becomes a
-    single range.
+    Planning requires the length of each file, which is requested unless you pass it. Planning also reads the start of
+    each file, unless you pass `dialect`. If there are several remote files, they are read in parallel. A log in a
+    dialect with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it
+    becomes a single range.
 
     A file with several names, for example because of a link, is split only once, under its first name. If a URL is
     repeated, its file is also split only once. A file in a directory is split only if it is a log.
 
     Args:
-        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, which may include objects
-            in stores. A directory includes all logs in it and its subdirectories. If you know a file's length in bytes,
-            you can pass a tuple of its path or URL and the length.
+        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, possibly including
+            objects in stores. A directory includes all logs in it and its subdirectories. If you know a file's length
+            in bytes, you can pass a tuple of its path or URL and the length.
         split_len: The number of bytes in a range, at least 1, rounded up to whole blocks of 32 KiB.
         dialect: Same as for `Reader`. Applies to all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.

@@ -55,7 +55,7 @@ class ZerosAtEnd(NamedTuple):
     is_padding: bool
     """Whether the zeros follow a complete record and merely pad the file to whole blocks.
 
-    App Engine's writer produces such files.
+    App Engine's writer pads files in this way.
     """
     is_all: bool
     """Whether the file consists entirely of zeros."""

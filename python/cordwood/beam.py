@@ -356,7 +356,8 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    So that no missing file goes unnoticed, segmented logs are refused, and so are their files unless you name each one.
+    So that no missing file goes unnoticed, segmented logs are refused. Their files are refused too, unless you name
+    each of them.
 
     There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
@@ -570,8 +571,9 @@ class _Sink(FileBasedSink):
         return temporary
 
     def pre_finalize(self, temporary: Any, results: Iterable[str]) -> list[list[str]]:
-        # Beam itself adds the empty logs in the last step, which is too late. It removes old logs here, and finds them
-        # by the number of new ones. A retry of the last step adds new empty logs, which could replace renamed logs.
+        # Beam itself adds the empty logs in the last step, which is too late. Beam removes the old logs here, and finds
+        # them by the number of new logs. A retry of the last step adds new empty logs, which could replace renamed
+        # logs.
         logs = list(results)
         while len(logs) < max(self.num_shards, 1):
             logs.append(self.open_writer(temporary, os.urandom(16).hex()).close())
@@ -580,7 +582,7 @@ class _Sink(FileBasedSink):
 
     def finalize_write(self, temporary: Any, results: list[str], logs: list[str]) -> Iterator[str]:
         if not _is_local(self._prefix):
-            # An object store doesn't remove Beam's own empty logs with the temporary directory.
+            # On an object store, removing the temporary directory doesn't remove Beam's own empty logs.
             FileSystems.delete([*set(results).difference(logs)])
         yield from super().finalize_write(temporary, logs, None)
 
@@ -601,7 +603,7 @@ class WriteToLog(PTransform):
     `PCollection` always has at least one shard.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
-    of the window. They replace only those existing logs that have the same names.
+    of the window. A window's logs replace only existing logs with the same names.
 
     A worker can be killed after it has renamed a log and before Beam has recorded this. Beam then repeats the step. The
     returned paths don't include the logs that were already renamed. For a window, the repeated step fails, because Beam

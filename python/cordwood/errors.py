@@ -165,7 +165,7 @@ class RecordTooLargeError(_RegionError):
     bytes. In that case, the reader stays before the record, and every further attempt to read raises the same error.
     See `Reader`.
 
-    A `Writer` doesn't write a record longer than its `record_len_max`, but remains usable. In that case, the error's
+    A `Writer` doesn't write a record longer than its `record_len_max`, but remains usable. For a `Writer`, the error's
     `offset` is the length of the log, and its `length` is the length of the record.
 
     Attributes:
@@ -248,7 +248,7 @@ class LogTruncatedError(_ChangedError):
 
     The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was
     truncated, or replaced by another file in which the offset is meaningless. A segmented log can also start after the
-    offset because its oldest segments were pruned, in which case `first_offset` is where it starts.
+    offset because its oldest segments were pruned, in which case `first_offset` is where the log starts.
 
     Attributes:
         path: The path of the log. `None` if the source has no path.
@@ -292,8 +292,8 @@ class LogRotatedError(_ChangedError):
     """A followed log's path now names another file or no file, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
-    new follower, or use `on_rotation="reopen"`, which makes the same follower continue with it. A file that appears at
-    the path and disappears again between two polls goes unnoticed.
+    new follower, or use `on_rotation="reopen"`, which makes the follower continue with the new file. A file that
+    appears at the path and disappears again between two polls goes unnoticed.
 
     Attributes:
         path: The path of the log.

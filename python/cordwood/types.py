@@ -61,8 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header reaches past the end of the block, or the end of the file shows that it is
-            wrong.
+        BAD_LENGTH: The length in a header reaches past the end of the block, or the end of the file shows that the
+            length is wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -94,7 +94,7 @@ class Reason(StrEnum):
         MISSING_SEGMENT: Bytes of a segmented log that are missing from all of its files, because a file was removed or
             truncated.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
-        NOT_READ: The bytes after the damage where reading stopped, because the policy is `"stop"`.
+        NOT_READ: The bytes after the damage where reading stopped because the policy is `"stop"`.
     """
 
     BAD_LENGTH = "bad_length"
@@ -612,12 +612,12 @@ class Report(NamedTuple):
             isn't `None`, it differs from the number in the file's name or in `log_number`: either the file was recycled
             and no record has been written to the new log yet, or the file was renamed or copied.
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`. `"synced_offsets"`
-            are the offsets up to which the file was synced, which some Pebble records contain. `"bad_metadata"` is
-            metadata in a form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type.
-            `"timestamp_sizes"` and `"predecessor"` are RocksDB metadata records, which are not kept if they follow
-            damage in the same block, or if they are damaged and flipping back a single bit reveals their contents.
-            Without `"timestamp_sizes"`, RocksDB treats keys with timestamps as if they had none. `"version_edit"` is a
-            MANIFEST edit that every engine needs to open the database.
+            are offsets in some Pebble records that show how far the file was synced. `"bad_metadata"` is metadata in a
+            form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type. `"timestamp_sizes"` and
+            `"predecessor"` are RocksDB metadata records, which are not kept if they follow damage in the same block, or
+            if they are damaged and flipping back a single bit reveals their contents. Without `"timestamp_sizes"`,
+            RocksDB treats keys with timestamps as if they had none. `"version_edit"` is a MANIFEST edit that every
+            engine needs to open the database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
@@ -842,7 +842,7 @@ class ProblemKind(StrEnum):
         CURRENT_MORE_LINES: `CURRENT` has more than one line.
         CURRENT_INVALID: `CURRENT` does not contain the name of a MANIFEST.
         CURRENT_CRLF: `CURRENT` ends with CR LF. Git on Windows may have changed the line ending.
-        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses the file at `path` in its place, but LevelDB does not.
+        CURRENT_OTHER: `CURRENT` has a fault. goleveldb uses the file at `path` instead, but LevelDB does not.
         MANIFEST_MISSING: The MANIFEST named in `CURRENT` or Pebble's marker is missing.
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
@@ -851,14 +851,14 @@ class ProblemKind(StrEnum):
             which tables exist.
         TABLE_MISSING: A table listed in the MANIFEST is missing.
         TABLE_SHORT: A table is shorter than stated in the MANIFEST.
-        TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another one.
+        TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another directory.
         LOG_MISSING: A log needed according to the MANIFEST is missing.
         LOG_SHORT: A log is shorter than its synced length, as stated in the MANIFEST.
-        LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, even though a newer log has later ones.
-            LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log doesn't
-            start with the next write. By default, RocksDB refuses to open the database, or opens it without the newer
-            log. With absolute consistency, it refuses any log that ends with an incomplete record and is followed by a
-            newer log, and so does Pebble.
+        LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, even though a newer log has later
+            writes. LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log
+            doesn't start with the next write. By default, RocksDB refuses to open the database, or opens it without the
+            newer log. Pebble, and RocksDB with absolute consistency, refuse any log that ends with an incomplete record
+            and is followed by a newer log.
         LOG_TORN: A log ends with an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
         LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the remainder of each
@@ -952,12 +952,12 @@ class Database(NamedTuple):
         engine: The engine, as determined from the files in the directory.
         manifest: The name of the MANIFEST, as given in `CURRENT` or Pebble's marker. `None` if they don't name one.
         newest_manifest: The name of the newest MANIFEST that an engine can open. `None` if there is no such MANIFEST.
-            Also `None` if `manifest` has no fault, because then no other is read.
+            Also `None` if `manifest` has no fault, because no other MANIFEST is read in that case.
         table_count: The number of tables listed in `manifest`, or in `newest_manifest` if `manifest` can't be used.
             `None` if the number is unknown.
         problems: The faults, and the oddities worth knowing about.
-        log_number_min: The engine doesn't read logs with smaller numbers, because their writes are already in tables.
-            `None` if the number is unknown.
+        log_number_min: The engine doesn't read logs with numbers below this one, because their writes are already in
+            tables. `None` if the number is unknown.
 
     >>> from cordwood.types import Database, Engine, Problem, ProblemKind
     >>> problem = Problem(ProblemKind.CURRENT_EMPTY, "db/CURRENT")
@@ -1082,7 +1082,7 @@ class Info(NamedTuple):
         runs: The Weights & Biases runs, and the SwanLab runs whose logs are empty.
         databases: The databases in a directory.
         exports: The Datastore or Firestore exports in a directory.
-        unlisted_logs: The paths of entity logs in a directory that aren't listed in any export's metadata. Entities
+        unlisted_logs: The paths of a directory's entity logs that aren't listed in any export's metadata. Entities
             missing from these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
@@ -1161,9 +1161,9 @@ class KeyChange(NamedTuple):
         column_family: The number of the column family. 0 is the default.
         sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
-        old_sequence: The sequence number of the operation that put the old value. `None` if the operation is not in
+        old_sequence: The sequence number of the operation that wrote the old value. `None` if the operation is not in
             this log.
-        old_offset: The file offset of the record containing the old value. `None` if it is not in this log.
+        old_offset: The file offset of the record containing the old value. `None` if that record is not in this log.
         is_certain: Whether it is certain that this operation replaces the old value or, if no old value was found, that
             the old value is not in this log. An interruption makes this uncertain if it lies between the old value's
             record and this operation's record or, if no old value was found, anywhere before this operation's record.

@@ -108,7 +108,7 @@ class LogStreamReader(_Batches, DataSourceStreamReader, SupportsTriggerAvailable
         return {}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        """Returns the end of each log's last record, but advances no more logs than a batch may contain."""
+        """Returns the end of each log's last record, but advances only as many logs as a batch may hold."""
         options = self._options._replace(max_files=getattr(limit, "max_files", None))
         return following.ends_of(options, start, self._left)
 
@@ -159,7 +159,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """Writes a task's log."""
         task = TaskContext.get()
         query, batch = (task.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
-        # A repeated batch keeps its query and batch number, even if another program repeats it.
+        # A repeated batch keeps its query and its batch number, even if another program repeats it.
         return _written(job_of(self._paths, f"{query}-{int(batch):09}", self._dialect), iterator)
 
     def commit(self, messages: Sequence[LogWritten | None], batchId: int) -> None:  # noqa: ARG002, N803

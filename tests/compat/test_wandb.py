@@ -228,7 +228,7 @@ def test_wandb_stores_read_a_torn_record_once_it_is_complete(cut, tmp_path):
     store.close()
 
 
-def test_old_wandb_files_can_be_scanned(tmp_path):
+def test_wandb_old_files_can_be_scanned(tmp_path):
     path = tmp_path / "run-1.wandb"
     with cordwood.Writer(path, dialect="wandb_old") as writer:
         writer.extend(RECORDS)

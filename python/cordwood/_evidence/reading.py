@@ -183,7 +183,7 @@ def key_changes(path: str, report: Report) -> KeyChanges | None:
 
 
 class _Value(NamedTuple):
-    """The position of a value in the log, and the number of interruptions before it."""
+    """A value's position in the log, and the number of interruptions before it."""
 
     sequence: int | None
     offset: int | None

@@ -20,7 +20,7 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
     Whether the destination is a directory depends on the names of the sources, not on the number of logs.
 
     Raises:
-        ValueError: Several logs would be written to one file, or to the directory that contains them.
+        ValueError: Several logs would be written to one file, or to the directory that contains the logs.
     """
     is_several = not is_one_file(names)
     # A trailing slash marks a directory. Without one, the path may name a file.

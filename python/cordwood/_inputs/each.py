@@ -70,7 +70,7 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Reading a file successfully in a given dialect doesn't show that it is a log.
+            # Reading a file successfully in a given dialect doesn't show that the file is a log.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:

@@ -30,7 +30,7 @@ _LEN_MAX = 1 << 20
 """The maximum length of a message to read, in bytes. A message this long lists about 50,000 files."""
 
 _MISSING_MAX = 10
-"""The maximum number of a list's missing files to report individually. The rest share one error."""
+"""The maximum number of missing files to report individually per list. The rest share one error."""
 
 
 def compared(found: list[Input]) -> list[Input]:
@@ -100,7 +100,7 @@ def listed_files(path: str) -> list[str] | None:
     """Returns the paths listed in an export's metadata, relative to the metadata's directory.
 
     Returns:
-        The paths, or `None` if the file is a log but not such metadata.
+        The paths, or `None` if the file is a log but not an export's metadata.
 
     Raises:
         OSError: The file cannot be read.
@@ -130,7 +130,7 @@ def _listed(message: bytes) -> list[str]:
     """Returns the paths in a `*.export_metadata` message."""
     if len(message) > _LEN_MAX:
         raise ValueError("too long")
-    # Every such message contains the export's name and times, but some don't list any files.
+    # Every `*.export_metadata` message contains the export's name and times, but some don't list any files.
     if not _messages(message, 1):
         raise ValueError("the name of the export is missing")
     return _paths(message, 2)
@@ -161,7 +161,7 @@ def exports_of(
         counts: The number of records read from each log, by path.
 
     Returns:
-        The exports, and the metadata files that can no longer be read, each with its exception.
+        The exports, and each metadata file that can no longer be read, with its exception.
     """
     metadata: dict[str, None] = {}
     for file in files:
@@ -291,7 +291,7 @@ def _entity_count(export: Export, counts: Mapping[str, int]) -> int | None:
 
 
 def _len(path: str) -> int | None:
-    """Returns the length of a file in bytes, or `None` if there is no such file."""
+    """Returns the length of a file in bytes, or `None` if the file doesn't exist."""
     with contextlib.suppress(OSError):
         if is_url(path):
             return ranges_of_url(path).size()
@@ -301,7 +301,7 @@ def _len(path: str) -> int | None:
 
 
 def overall_message(path: str) -> bytes | None:
-    """Returns the message in `*.overall_export_metadata`, or `None` if the log contains something else.
+    """Returns the message in `*.overall_export_metadata`, or `None` for any other log.
 
     Raises:
         OSError: The file cannot be read.

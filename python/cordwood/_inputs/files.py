@@ -416,5 +416,5 @@ def _with_exports(found: list[Input]) -> list[Input]:
 
 
 def listed_beside(file: Input) -> list[Input]:
-    """Returns the files that are now in or below the directory of this file."""
+    """Returns the files now in this file's directory or its subdirectories."""
     return _in_directory(os.path.dirname(file.name), os.path.dirname(file.relative))

@@ -66,5 +66,5 @@ _CONTROL = rb"[\0-\x08\x0b\x0e-\x1f]"
 
 
 def _has_flipped_bit(report: Report) -> bool:
-    """Checks whether a single flipped bit explains a skipped region, which is rarely a coincidence."""
+    """Checks whether a single flipped bit explains a skipped region. This is rarely a coincidence."""
     return any(region.bit_flip for region in report.skipped)

@@ -1,4 +1,4 @@
-"""Finds directories, given by URL, whose logs are all read but which aren't checked as a whole.
+"""Finds directories given by URL that aren't checked as a whole, though all their logs are read.
 
 Only exports are checked as a whole, because checking an export requires just the lengths of its files.
 """
@@ -26,7 +26,7 @@ def is_in_archive(name: str) -> bool:
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
     """Returns the databases and exports given by URL, each with an error saying that it isn't checked as a whole.
 
-    The logs in such a directory are read one by one, so a missing file would go unnoticed.
+    The logs in an unchecked directory are read one by one, so a missing file would go unnoticed.
     """
     found: dict[str, str] = {}
     for file in files:

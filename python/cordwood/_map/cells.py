@@ -101,7 +101,7 @@ class Cells:
         other_log_number: The number of the other log that the whole file belongs to, if any.
 
     Args:
-        found: The runs of the log, which cover it without gaps.
+        found: The runs of the log, which cover the log without gaps.
         cell_len: The initial length of a cell.
         count_max: The maximum number of cells.
     """

@@ -1,4 +1,4 @@
-"""Writes the logs of a Spark job, which stay hidden until all of its tasks have succeeded."""
+"""Writes a Spark job's logs, which stay hidden until all of the job's tasks have succeeded."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Job(NamedTuple):
         """Checks that the target contains only logs from Spark jobs, because overwriting removes all of its files.
 
         Raises:
-            FileExistsError: The target contains anything else.
+            FileExistsError: The target contains anything but logs from Spark jobs.
         """
         for name in os.listdir(self.target) if os.path.exists(self.target) else ():
             if not _is_of_job(os.path.join(self.target, name)):

@@ -239,7 +239,7 @@ def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
     The first record must be valid for this kind. If several kinds are possible, the file's name decides, provided that
-    databases use such names.
+    databases use it for one of these kinds.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]

@@ -68,7 +68,8 @@ class DecodedScan:
                 raise ValueError("schema names the columns: pass it without columns")
             if schema == pa.schema([]):
                 raise ValueError("schema must name at least one column")
-            # If the columns depend on the records, a name that isn't found in any record becomes an empty column.
+            # If the columns depend on the records, a name in `schema` that isn't found in any record becomes an empty
+            # column.
             if (known := payload.known_columns(options["on_corruption"])) is not None:
                 check_columns_known(schema.names, [*known, *self._origins])
             self._known = columns_of(schema)

@@ -134,7 +134,7 @@ class Table(NativeTable):
 
         Raises:
             HasFirstError: A row's own column has the same name as one of the columns that each row starts with.
-            MisfitError: A value does not fit its column, or doesn't have a column.
+            MisfitError: A value has no column, or does not fit its column.
             TooManyColumnsError: There are too many columns.
         """
         self.start(reader, name)
@@ -179,7 +179,7 @@ class Table(NativeTable):
     def feed(
         self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Adds a started log's records, or those with the indices in `only`. Yields the same as `read`."""
+        """Adds a started log's records, or those with the indices in `only`. Yields what `read` yields."""
         decoded = _messages(source, report) if self._payload.name == "wandb" and isinstance(source, list) else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.

@@ -1,4 +1,4 @@
-"""Finds the undecodable batches and the missing sequence numbers that `verify --as write-batch` prints."""
+"""Finds undecodable batches and missing sequence numbers for `verify --as write-batch`."""
 
 from __future__ import annotations
 

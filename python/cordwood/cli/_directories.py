@@ -54,7 +54,7 @@ def print_database_lines(database: Database, *, indent: int = 2, is_brief: bool 
 def print_exports(
     exports: Sequence[Export], files: Sequence[Input], *, as_json: bool, is_quiet: bool
 ) -> tuple[Status, dict[str, int]]:
-    """Prints which of these files are exports, and how many there are.
+    """Prints which of these files are exports, and the number of exports.
 
     With `is_quiet`, prints only incomplete exports. Returns the exit status, and the export totals for JSON.
     """

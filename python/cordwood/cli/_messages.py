@@ -31,7 +31,7 @@ class Status(IntEnum):
 
 
 def worst(*statuses: Status) -> Status:
-    """Returns the worst of these statuses. A failure is worse than damage."""
+    """Returns the worst of the given statuses. A failure is worse than damage."""
     return Status.FAILURE if Status.FAILURE in statuses else max(statuses)
 
 
@@ -70,7 +70,7 @@ def complain(message: object, *, place: str | None = None) -> None:
     lines = [f"cordwood: {escaped(f'{place}: {text}' if place else text)}"]
     if hint := hint_of(message):
         lines.append(f"  {hint}")
-    # On a terminal, earlier output must appear first. If this flush fails, the next one reports the error.
+    # On a terminal, earlier output must appear first. If flushing it fails, the next flush reports the error.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     if before_message:

@@ -42,7 +42,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Checks that `what` can have this name, before any source is read.
+    """Before any source is read, checks that `what` can have this name.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.

@@ -30,7 +30,7 @@ class Reopenable:
     """A source that can be read more than once.
 
     A named file, a segmented log or a URL can have several readers at the same time. Stdin, or the temporary file that
-    a pipe is copied to, can have only one, so each reader must finish before the next one starts.
+    a pipe is copied to, can have only one reader at a time, so each must finish before the next starts.
     """
 
     def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:

@@ -140,7 +140,7 @@ def report_stop(name: str, offset: int | None, count: int, noun: str) -> None:
 def value_in(row: Mapping[str, Any], name: str) -> Any:
     """Returns the value with this name, or `_MISSING`.
 
-    If the part before a dot names a value with fields, the part after it names one of these fields.
+    If the part before a dot names a value with fields, the part after the dot names one of these fields.
     """
     if name in row:
         return row[name]

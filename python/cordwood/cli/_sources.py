@@ -95,7 +95,7 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether all files are metadata of exports that list no entities or that the verb checks."""
+        """Whether every file is the metadata of an export that the verb checks or that lists no entities."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)

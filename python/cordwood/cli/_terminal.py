@@ -91,7 +91,7 @@ def shell_word(path: str) -> str:
 
     if path.isprintable():
         return shlex.quote(path)
-    # Each number has three digits, because a digit that follows a shorter number would be read as part of it.
+    # Each number has three digits, because a digit that follows a shorter number would be read as part of that number.
     numbers = {character: "".join(f"\\{byte:03o}" for byte in os.fsencode(character)) for character in path}
     shown = (c if c.isprintable() and c not in "\\'" else numbers[c] for c in path)
     return f"$'{''.join(shown)}'"

@@ -1,6 +1,6 @@
 """Describe logs on a page that can be filed: their contents, and where they are damaged.
 
-The page is a single HTML file that needs no other files, scripts or network. It can be printed, and is light or dark to
+The page is a single HTML file that needs no scripts, network or other files. It can be printed, and is light or dark to
 match the browser. DESTINATION ends in .html, or in .json for the same facts as JSON.
 
 The page states the version, the command, the time and the directory. For each log, it shows the size, modification

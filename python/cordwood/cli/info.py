@@ -204,7 +204,7 @@ _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
-    """Returns the first path and how many others there are."""
+    """Returns the first path and the number of other paths."""
     more = f" and {quantity(len(paths) - 1, f'more {noun}')}" if len(paths) > 1 else ""
     return f"{display_name(paths[0])}{more}"
 
@@ -257,7 +257,7 @@ def _print(label: str, text: str, *, is_damage: bool = False) -> None:
 
 
 def _held(payloads: Mapping[str, int], log_count: int) -> str:
-    """Returns the kinds of records. For several logs, also says how many contain each kind."""
+    """Returns the kinds of records. For several logs, also says how many logs contain each kind."""
     held = {HOLDS[payload]: count for payload, count in payloads.items()}
     if log_count == 1:
         return _listed(held)

@@ -5,8 +5,8 @@ with --overwrite. The report on the source goes to stdout, as `cordwood verify` 
 damage was found.
 
 The new log keeps the source's dialect, log number and engine metadata. Lost properties are reported. RocksDB and Pebble
-take a log's number from its file name, so give the new log the same name as the old one, in another directory. They
-wouldn't find any records in it under another log's name.
+take a log's number from its file name, so give the new log the same name as the old one, in another directory. Under
+another log's name, they wouldn't find any records in the new log.
 
 Two or more logs, a pattern, or all logs in a directory are salvaged to a directory, which is created if it does not
 exist. So is a single log, if DESTINATION is a directory or ends in a slash. The logs keep their names, and their paths

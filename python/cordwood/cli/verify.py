@@ -1,14 +1,14 @@
 """Check logs and report their damage.
 
 Each log gets a line, followed by lines for regions that are damaged, incomplete or left over from another log, and for
-zeros. At most 1,000 of these are listed. Regions without user data (a file header, an engine's metadata) are not
-listed. --json lists these too, and is not limited to 1,000 regions.
+zeros. At most 1,000 regions are listed. Regions without user data (a file header, an engine's metadata) are not listed.
+--json lists these too, and is not limited to 1,000 regions.
 
 The exit status is 3 if a log is damaged, or if the whole file belongs to another log, for example because it was
 renamed. A crash leaves an incomplete record at the end. Zeros, whether followed by more records or not, are unwritten
-space, padding, or lost data: LevelDB silently skips them. An incomplete record at the end isn't damage, nor are zeros,
-but with --strict, the exit status is 3 for either. Zeros that fill the last record's block are considered padding if
-the file consists of whole blocks.
+space, padding, or lost data: LevelDB silently skips them. Zeros and an incomplete record at the end aren't damage, but
+with --strict, the exit status is 3 for either. Zeros that fill the last record's block are considered padding if the
+file consists of whole blocks.
 
 Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
 these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows their number.

@@ -44,8 +44,8 @@ class Scanner:
     """Reads a file from any offset, one record per call, including records appended later.
 
     Valid records after damage in the same block are also returned: the original trusts the length in a header and
-    continues after the fragment, and this scanner must return at least as many records. The damage before them still
-    raises an error.
+    continues after the fragment, and this scanner must return at least as many records. The damage before such records
+    still raises an error.
 
     Attributes:
         file: The file, which stays open. It can be read even after its name has been removed.
@@ -108,7 +108,7 @@ class Scanner:
             return None  # As in the original, no record follows the end.
 
     def _reported(self, record: cordwood.Record | None) -> list[cordwood.SkippedRegion | cordwood.Record | None]:
-        """Returns the damage skipped since the last call, and the record after it."""
+        """Returns the damage skipped since the last call, and the record after the damage."""
         skipped = self.reader.skipped
         regions = skipped[self._skipped_count :]
         reported: list[cordwood.SkippedRegion | cordwood.Record | None] = [

@@ -162,13 +162,13 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """Reads again at the end if the file is seekable, because it may have grown."""
+        """At the end, reads again if the file is seekable, because the file may have grown."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
 
     def tell(self) -> int:
-        """Returns the file offset after the last record or skipped region, in bytes."""
+        """Returns the file offset, in bytes, after the last record or skipped region."""
         return self.reader.tell()
 
     def seek(self, offset: int, whence: int = 0) -> int:

@@ -137,8 +137,8 @@ def decode(record: bytes) -> Entity:
         The entity.
 
     Raises:
-        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a more
-            lenient reader might accept the last one.
+        PayloadError: The record is not a valid entity. For example, a record with two keys is refused, although a
+            lenient reader might accept the last key.
         TypeError: `record` is not bytes-like.
     """
     return decode_entity(record)

@@ -40,14 +40,14 @@ class FieldKind(StrEnum):
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
-        LOG_NUMBER: Logs with smaller numbers are not needed: `int`.
+        LOG_NUMBER: Logs below this number are not needed: `int`.
         NEXT_FILE_NUMBER: The number of the next file to be created: `int`.
         LAST_SEQUENCE: The last sequence number that was assigned: `int`.
         COMPACT_POINTER: The key where a level's next compaction starts: `CompactPointer`.
         DELETED_FILE: A table was removed from a level: `DeletedFile`.
         NEW_FILE: A table was added to a level: `NewFile`.
         PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
-        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any column family: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: Logs below this number are not needed by any column family: `int`.
         COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default: `int`.
         COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped: `None`.
@@ -57,7 +57,7 @@ class FieldKind(StrEnum):
         BLOB_FILE_GARBAGE: A part of a blob file is garbage: `BlobFileGarbage`.
         DB_ID: The identity of the database: `bytes`.
         WAL_ADDITION: A write-ahead log was created or synced: `WalAddition`.
-        WAL_DELETION: Write-ahead logs with smaller numbers were removed: `int`.
+        WAL_DELETION: Write-ahead logs below this number were removed: `int`.
         FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are stored in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
@@ -96,7 +96,7 @@ class CustomFieldKind(StrEnum):
 
     Attributes:
         NEED_COMPACTION: The file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: Logs with smaller numbers are not needed by any part of the database: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: Logs below this number are not needed by any part of the database: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: The Unix time, in seconds, of the oldest data, or 0 if it isn't known: `int`.
         FILE_CREATION_TIME: The Unix time, in seconds, when the file was created, or 0 if it isn't known: `int`.
@@ -110,7 +110,7 @@ class CustomFieldKind(StrEnum):
         COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes covered by range deletions in the file: `int`.
         TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are stored in the file: `bool`.
-        FILE_OPEN_METADATA: Metadata that makes opening the file faster: `bytes`.
+        FILE_OPEN_METADATA: Metadata that speeds up opening the file: `bytes`.
         PATH_ID: The number of the file's directory in RocksDB's `db_paths`: `int`.
         IGNORABLE: A field from a newer version that is safe to ignore: `bytes`.
     """

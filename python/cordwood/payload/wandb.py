@@ -96,8 +96,8 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
 
     Args:
         record: A record from a `.wandb` file.
-        errors: A list that collects an error for each unreadable value. Such values are left out. Default: `None`,
-            which means that the errors are raised.
+        errors: A list that collects an error for each unreadable value. Unreadable values are left out. Default:
+            `None`, which raises the errors.
 
     Returns:
         The values under the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb

@@ -88,7 +88,7 @@ class OperationKind(StrEnum):
 class Operation(NamedTuple):
     """An operation in a `WriteBatch`. Iterating over a batch yields operations, and `WriteBatch.build` accepts them.
 
-    An attribute is `None` if this kind of operation doesn't have it. Comparing two operations ignores their sequence
+    Attributes that this kind of operation doesn't have are `None`. Comparing two operations ignores their sequence
     numbers.
 
     Attributes:

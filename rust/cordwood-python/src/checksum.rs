@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::interpreter::released;
 use crate::values::arguments::bytes_of;
 
-/// Data of at least this length is checksummed with the interpreter released. For shorter data,
+/// The interpreter is released while data of at least this length is checksummed. For shorter data,
 /// releasing the interpreter costs more than the checksum.
 const DETACH_LEN: usize = 1 << 16;
 

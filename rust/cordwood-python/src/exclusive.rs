@@ -82,8 +82,7 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The thread that is recording this needs neither a lock nor the interpreter to
-                // finish.
+                // The recording thread needs neither a lock nor the interpreter to finish.
                 thread::yield_now();
                 continue;
             }

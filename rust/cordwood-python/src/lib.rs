@@ -2,7 +2,7 @@
 //! file.
 //!
 //! Python's `help` shows the `///` text of a class, method, attribute or function, so that text is
-//! written as a Python docstring. `tools/stub.py` copies it into the stub,
+//! written as a Python docstring. `tools/stub.py` copies the text into the stub,
 //! `python/cordwood/_native.pyi`, which adds the types.
 
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]

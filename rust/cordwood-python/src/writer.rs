@@ -131,8 +131,8 @@ impl Object {
 /// record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
 /// call fails. It is then unknown which bytes after `durable_offset` are on disk, and a second sync
 /// would not settle the question. To recover, close the log and reopen it with `"a"` in this
-/// process, which rewrites the uncertain part. If a write to an object fails, the writer does not
-/// use the object again.
+/// process. Reopening rewrites the uncertain part. If a write to an object fails, the writer does
+/// not use the object again.
 ///
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -142,8 +142,8 @@ impl Object {
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
-///         log starts at the object's current position. `data` is a read-only `memoryview` that
-///         never changes, so the object may keep it.
+///         log starts at the object's current position. `data` is a read-only `memoryview` whose
+///         bytes never change, so the object may keep it.
 ///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
 ///         object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
@@ -187,10 +187,10 @@ impl Object {
 ///         bytes are rewritten unless a sync of this file has failed in this process.
 ///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
 ///         write a segmented log, which is a directory of files. A segment exceeds this length only
-///         if its first record alone exceeds it. `sink` is the directory, which is created if it
-///         does not exist. All offsets, including `checkpoint`, are log offsets: they continue from
-///         one segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment
-///         is read. Default: `None`: the log is one file.
+///         if its first record alone does. `sink` is the directory, which is created if it does not
+///         exist. All offsets, including `checkpoint`, are log offsets: they continue from one
+///         segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
+///         read. Default: `None`: the log is one file.
 ///     retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
 ///         time a segment is started, the oldest segments are removed as long as at least this many
 ///         bytes remain before the new segment. Only closed and synced segments are removed,
@@ -201,9 +201,9 @@ impl Object {
 ///         all later ones are kept. Default: `None`: all segments are kept.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
-///         decompressed to find its end, by the same rules as for a `Reader`. Default: 1 GiB, as
-///         for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than 1
-///         GiB.
+///         decompressed to find the log's end, by the same rules as for a `Reader`. Default: 1 GiB,
+///         as for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than
+///         1 GiB.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
@@ -241,8 +241,8 @@ impl Deref for Writer {
     }
 }
 
-/// A writer's log. It is shared because [`close_all`] closes it at the end of the program if it is
-/// still open.
+/// A writer's log. It is shared because [`close_all`] closes every log still open at the end of the
+/// program.
 pub(crate) struct Log {
     sink: Sink,
     path: Option<PathBuf>,
@@ -355,7 +355,7 @@ impl Writer {
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
     ///         the log.
-    ///     MemoryError: There is not enough memory for the record, which is not in the log. If only
+    ///     MemoryError: There is not enough memory for the record, so it is not in the log. If only
     ///         the returned offset cannot be allocated, the record is in the log, and `tell()`
     ///         returns the offset after it.
     ///
@@ -375,8 +375,8 @@ impl Writer {
     /// for each record.
     ///
     /// If this raises an exception, the records before the error are already in the log. After a
-    /// failed write, however, the log lacks the records that had not reached the file yet, which
-    /// may be all of them. `tell` returns the offset where the log ends.
+    /// failed write, however, the log lacks the records that had not reached the file yet, possibly
+    /// all of them. `tell` returns the offset where the log ends.
     ///
     /// Args:
     ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
@@ -641,8 +641,8 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls this for the objects in a cycle while they are all intact, so the
-    // writer can still write to a sink that refers to it. A writer outside a cycle is
+    // The garbage collector calls this for the objects in a cycle while they are all intact, so a
+    // writer can still write to a sink that refers to the writer. A writer outside a cycle is
     // [dropped](Drop) instead.
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
@@ -655,7 +655,7 @@ impl Writer {
             return Ok(());
         };
         // If the lock is held, a thread is using the writer. That thread keeps the writer alive,
-        // along with all objects it refers to.
+        // along with all objects that the writer refers to.
         let mut object = object.try_lock();
         let writer = object.as_mut().and_then(|object| object.writer.as_mut());
         visit.call(writer.map(|writer| &*writer.get_mut().0))

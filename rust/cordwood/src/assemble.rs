@@ -103,7 +103,7 @@ pub(crate) struct Assembler {
     /// The maximum length of a record, in bytes.
     record_len_max: u64,
     /// The `record_len_max` for compressed frames and for containers. It is separate so that a
-    /// reader can lift the limit for records but keep this one.
+    /// reader can lift the limit for records but not for frames and containers.
     frame_len_max: u64,
 }
 
@@ -140,7 +140,7 @@ impl Assembler {
     }
 
     /// Returns the range of file offsets from the start of the pending record to the end of its
-    /// latest fragment, if its payloads are in the window.
+    /// latest fragment, if the record's payloads are in the window.
     pub(crate) fn pending_in_window(&self) -> Option<Range<u64>> {
         match self.state {
             State::InRecord { start, end } if self.is_in_window => Some(start..end),

@@ -371,7 +371,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// Returns any error from `take`, which leaves the encoder in the middle of the record.
+    /// Returns any error from `take`. An error leaves the encoder in the middle of the record.
     pub(crate) fn encode_in_pieces<E>(
         &mut self,
         record: &[u8],

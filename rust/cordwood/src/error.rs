@@ -114,8 +114,8 @@ pub enum ErrorKind {
         /// The log number that the fragments carry.
         other_log_number: u32,
     },
-    /// The log being appended to ends with an incomplete record or with zeros. If records were
-    /// appended there, every reader would lose those that come before the next block.
+    /// The log being appended to ends with an incomplete record or with zeros. If new records were
+    /// appended there, every reader would lose those before the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
@@ -203,10 +203,10 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// The operation that failed in an earlier call, such as `"sync"`, if any. That failure makes
+    /// The operation, such as `"sync"`, that failed in an earlier call, if any. That failure makes
     /// every later call fail.
     pub earlier: Option<&'static str>,
-    /// Everything before this file offset is on disk. The bytes after it may not be.
+    /// Everything before this file offset is on disk. The bytes after this offset may not be.
     pub durable_offset: u64,
     /// Whether the write was undone. If so, the log remains usable, without the record that was
     /// being appended. If not, every later call fails.
@@ -237,7 +237,7 @@ named! {
             "a further call tries again; a lower `record_len_max` skips such records";
         /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or don't name any.
+        /// Name the detected dialect, or don't name a dialect.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Name the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";

@@ -59,8 +59,8 @@ impl FileId {
     }
 
     /// Returns the identity of the file that currently has this name. The creation time is not
-    /// enough to identify a file: Windows reuses it for a new file created under the same name
-    /// within 15 seconds.
+    /// enough to identify a file: Windows reuses that time for a new file created under the same
+    /// name within 15 seconds.
     #[cfg(windows)]
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         use std::os::windows::fs::OpenOptionsExt;

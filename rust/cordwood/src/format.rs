@@ -19,7 +19,7 @@ pub const BLOCK_LEN: usize = 32_768;
 
 /// This block length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has
 /// room for any header (7, 11 or 19 bytes) and a payload, or for the mark of a packed log (17
-/// bytes) followed by one header. A shorter block would have no room for that header.
+/// bytes) followed by one header. A shorter block would have no room for the header after the mark.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 

@@ -1,5 +1,5 @@
-//! Parses the bytes of a block as a fragment, or determines why they aren't one. This module is
-//! pure: it has no state and does not do any I/O.
+//! Parses the bytes of a block as a fragment, or determines why they aren't a fragment. This module
+//! is pure: it has no state and does not do any I/O.
 //!
 //! The checks are in LevelDB's order (`db/log_reader.cc`, `ReadPhysicalRecord`) and are numbered in
 //! `docs/format/reading.md`.
@@ -27,8 +27,8 @@ pub(crate) enum Found {
     },
     /// The end-of-log trailer. The log ends after these `len` bytes.
     EndTrailer { len: usize },
-    /// A valid fragment from another log. This log ended before that fragment or continues in a
-    /// later block.
+    /// A valid fragment from another log. This log either ends before the fragment or continues in
+    /// a later block.
     Stale,
     /// The end of the file.
     Nothing,
@@ -106,8 +106,8 @@ fn special(format: &LogFormat, bytes: &[u8], verify_checksums: bool) -> Option<F
 pub(crate) const RUN_MAX: usize = 512;
 
 /// Finds consecutive FULL fragments, which make up most files. Repeated calls to [`find`] would
-/// give the same result, but this loop is compiled with the checksum kernel's instructions. It
-/// stops at any bytes that are not a FULL fragment.
+/// give the same result, but this loop is compiled with the checksum kernel's instructions. The
+/// loop stops at any bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
     /// The bytes from the first header to the end of the block or of the known part of the file.
     pub(crate) bytes: &'a [u8],
@@ -223,8 +223,8 @@ pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> boo
     }
 }
 
-/// Returns the end of the fragment with this header, relative to its first byte. If the type has
-/// two forms, this is the end in the first form.
+/// Returns the end of the fragment with this header, relative to the fragment's first byte. If the
+/// type has two forms, this is the end in the first form.
 pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
@@ -365,7 +365,7 @@ mod tests {
             reason(find_at_end(&damaged[..150])),
             Some(Reason::BadLength { len: 0xffc8 })
         );
-        // In a full block, the same bytes are always damage.
+        // In a full block, these bytes are always damage.
         assert_eq!(
             reason(find(&Dialect::LEVELDB.into(), &whole[..150], 150, false, true)),
             Some(Reason::BadLength { len: 200 })

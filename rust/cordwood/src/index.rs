@@ -34,9 +34,9 @@ const PIECE_LEN: usize = 1 << 12;
 ///
 /// Any number of threads and forked processes can use the index at the same time, because each call
 /// reads at its own position. A log may grow (the new records are not in the index), but must not
-/// change in any other way. The index returns an error if a path names a different log when the
-/// file is opened, or if a record no longer starts at its indexed offset. The index keeps files
-/// open for later calls, and does not check an open file again.
+/// change in any other way. The index returns an error if a path no longer names the indexed log
+/// when the file is opened, or if a record no longer starts at its indexed offset. The index keeps
+/// files open for later calls, and does not check an open file again.
 ///
 /// ```
 /// use cordwood_log::{Error, LogFile, LogFileOptions, ReadOptions, RecordIndex};
@@ -123,7 +123,8 @@ impl RecordIndex {
         Ok(RecordIndex::of_logs(logs, options))
     }
 
-    /// Creates an index of logs that were already read. They must have been read with `options`.
+    /// Creates an index of logs that were already read. The logs must have been read with
+    /// `options`.
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
         let ends = logs.iter().map(|log| {
@@ -190,9 +191,8 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once for each index in `indices`. Passes the position of the index in `indices`,
-    /// and the record. Visits the indices in ascending order, so that nearby records are read
-    /// together.
+    /// Calls `each` once for each index in `indices`, with the index's position in `indices` and
+    /// the record. Visits the indices in ascending order, so that nearby records are read together.
     ///
     /// # Errors
     ///
@@ -200,8 +200,8 @@ impl RecordIndex {
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
-    ///   `each` has already received. Unless damage is an error, they may differ from the indexed
-    ///   ones.
+    ///   `each` has already received: unless damage is an error, these records may differ from the
+    ///   indexed records.
     /// * Any error that [`Reader::next_event`] returns.
     pub fn read<E: From<Error>>(
         &self,
@@ -403,7 +403,8 @@ impl IndexedLog {
         })?;
         log.offsets.extend(end);
         log.offsets.shrink_to_fit();
-        // The records come from the reader's open file, but the path may name another file by now.
+        // The records come from the reader's open file, but by now, the path may name a different
+        // file.
         start.check(&log.path, &reader.options)?;
         log.position = Position::of(&log.path, end.unwrap_or(0))?;
         Ok(log)
@@ -517,8 +518,8 @@ fn no_memory(error: TryReserveError) -> Error {
 struct Group {
     offsets: [u64; STRIDE as usize],
     count: usize,
-    /// Whether bytes were lost within the group, since the previous group, or in the same block
-    /// before a salvaged record.
+    /// Whether bytes were lost within the group, between the previous group and this one, or
+    /// earlier in a salvaged record's block.
     is_near_damage: bool,
 }
 
@@ -540,13 +541,13 @@ struct Next<'a> {
 
 impl Next<'_> {
     /// Takes and returns the next record, which must be at the expected offset.
-    // Without inlining, the caller would read the span back from memory in pieces that differ from
-    // those just written, and this would stall the processor for each record.
+    // Without inlining, the span would be written to memory in some pieces and read back in others,
+    // which would stall the processor for each record.
     #[inline(always)]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
             match self.reader.step()? {
-                // The record comes before the expected one in an open container.
+                // The record precedes the expected record in an open container.
                 Step::Record(span) if self.start.is_some_and(|start| span.offset < start) => {}
                 Step::Record(span)
                     if span.offset < self.end && self.start.take().is_none_or(|start| start == span.offset) =>

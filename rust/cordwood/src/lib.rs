@@ -189,7 +189,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// The sources of a [`Reader`], and the types it returns other than [`Record`].
+/// The sources of a [`Reader`], and the types, other than [`Record`], that it returns.
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]

@@ -1,7 +1,7 @@
 //! Processes consecutive parts of a file in several threads, and returns the results in order.
 //!
-//! As soon as a thread is free, it takes the next part, so no thread waits for the slowest one. A
-//! thread that is a few parts ahead of the consumer waits, which bounds memory use.
+//! As soon as a thread is free, it takes the next part, so no thread waits for the slowest one. To
+//! bound memory use, a thread that is a few parts ahead of the consumer waits.
 
 use std::collections::VecDeque;
 use std::io;

@@ -19,10 +19,10 @@ use crate::format::BLOCK_LEN;
 /// An offset is only valid in one log. For this reason, a position also stores checksums of up to
 /// three ranges of bytes before the offset: at the end of the previous segment, in the first block
 /// of the file, and in the block before the offset. A reader or follower that resumes at a position
-/// compares these with the log. If any of them differ, the position belongs to a different log, and
-/// the result is [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or
-/// has been copied or renamed, is still the same log. A damaged log is also accepted, because
-/// damaged blocks are not compared. A position at offset 0 matches any log.
+/// compares these checksums with the log. If any checksum differs, the position belongs to a
+/// different log, and the result is [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that
+/// has since grown, or has been copied or renamed, is still the same log. A damaged log is also
+/// accepted, because damaged blocks are not compared. A position at offset 0 matches any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///

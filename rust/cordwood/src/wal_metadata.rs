@@ -48,7 +48,7 @@ impl LogInfo {
     }
 
     /// Applies a metadata record with this payload. Returns whether the record is canonical,
-    /// meaning that an engine would write these same bytes.
+    /// meaning that an engine would write exactly these bytes.
     pub(crate) fn apply(&mut self, metadata: Metadata, payload: &[u8]) -> bool {
         match metadata {
             Metadata::SetCompression => self.set_compression(payload),

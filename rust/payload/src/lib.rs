@@ -27,7 +27,7 @@
 //! Encoding a decoded batch gives the same bytes again, and decoding an edit loses no information.
 //! An engine would also read a number padded with zeros, an explicit column family 0, or extra
 //! bytes after the number in a field. However, engines never write these encodings, and this crate
-//! could not write them back. Instead of silently normalising them, it reports an error,
+//! could not write them back. Instead of silently normalising them, the crate reports an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`].
 
 #![forbid(unsafe_code)]

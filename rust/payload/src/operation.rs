@@ -16,7 +16,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Returns the engine that this one can be mistaken for.
+    /// Returns the engine that this engine can be mistaken for.
     pub(super) fn other(self) -> Self {
         match self {
             Engine::RocksDb => Engine::Pebble,
@@ -125,7 +125,7 @@ pub struct Parts<'a> {
     pub column_family: Option<u32>,
     /// The key. For a range, this is the first key. For an ingested table, it is the file number.
     pub key: Option<&'a [u8]>,
-    /// The key after the end of a range.
+    /// The exclusive end key of a range.
     pub end_key: Option<&'a [u8]>,
     /// The value.
     pub value: Option<&'a [u8]>,
@@ -161,7 +161,7 @@ macro_rules! option {
 
 /// Defines all operations. The arguments for each operation are the engine that knows it (`_` if
 /// both do), its tag, its name and its parts, in the order in which they are written. A tag after a
-/// slash is the one used with a column family.
+/// slash is used with a column family.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {

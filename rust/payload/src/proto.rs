@@ -54,8 +54,8 @@ pub struct OtherField<'a> {
 }
 
 /// Reads the fields of a message. Each field listed before the semicolon sets a variable and may
-/// appear only once. Those listed after it may be repeated. All other fields are either skipped, or
-/// kept in a list along with the name of the message.
+/// appear only once. Fields listed after the semicolon may be repeated. All other fields are either
+/// skipped, or kept in a list along with the name of the message.
 macro_rules! fields {
     (
         $message:expr, $field:ident => {

@@ -132,7 +132,7 @@ impl<'a> Field<'a> {
             7 | 100 | 102 | 103 => ("new_file", new_file(cursor, tag)?),
             9 => ("prev_log_number", long(cursor)?),
             10 => ("min_log_number_to_keep", long(cursor)?),
-            // Only RocksDB writes this field and those below.
+            // Only RocksDB writes this field and the fields below.
             200 => ("column_family", short(cursor)?),
             201 => ("column_family_add", bytes(cursor)?),
             202 => ("column_family_drop", Value::Null),

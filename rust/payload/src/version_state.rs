@@ -11,8 +11,8 @@ use super::wire::make_room;
 /// The state of a database after the edits in its MANIFEST: the live tables and the last value of
 /// each numeric field.
 ///
-/// RocksDB writes some edits as a group that takes effect together. Their tables aren't added or
-/// removed until the group is complete. Blob files are ignored.
+/// RocksDB writes some edits as a group that takes effect together. A group's tables aren't added
+/// or removed until the group is complete. Blob files are ignored.
 ///
 /// ```
 /// use cordwood_payload::{Value, VersionState};

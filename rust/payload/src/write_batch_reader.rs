@@ -8,9 +8,9 @@ use super::write_batch::WriteBatch;
 ///
 /// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
 /// always reveal which engine wrote it: a Pebble log that was not closed has the layout of a
-/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. In that case, the first
-/// batch that only one of the two engines can read determines the engine. Until that batch, RocksDB
-/// is assumed.
+/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. If the engine is uncertain,
+/// it is determined by the first batch that only one of the two engines can read. Until that batch,
+/// RocksDB is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};
@@ -27,7 +27,7 @@ pub struct WriteBatchReader {
     /// Whether the engine was given. If so, batches cannot change it.
     is_given: bool,
     /// Whether a batch has determined the engine. A later batch that only the other engine can read
-    /// still changes it.
+    /// still changes the engine.
     is_decided: bool,
     is_ambiguous: bool,
 }
@@ -43,7 +43,7 @@ impl WriteBatchReader {
         }
     }
 
-    /// Returns the batch in the log's next record, and the batch's fault if it has one.
+    /// Returns the batch in the log's next record, and the batch's fault, if any.
     ///
     /// # Errors
     ///

@@ -17,11 +17,11 @@ Several logs, or all logs in a directory, become one table with the columns of a
 log a row is from. It is path, or __file__ for entities and JSON. For wandb, it is run_id, which comes from the file's
 name, and __file__ is added if --columns names it.
 
-Damaged records, and records of a kind other than --as names, are reported on stderr and left out. If only one value of
-a run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a whole
-file belongs to a log other than the one its name says, or if an export has an empty file or fewer bytes than its
-metadata states. With --strict, it is also 3 if a log has zeros before more records or at its end, or ends with an
-incomplete record, as it does if the file was cut off.
+Damaged records, and records of a kind not given by --as, are reported on stderr and left out. If only one value of a
+run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a whole file
+belongs to a log other than the one its name says, or if an export has an empty file or fewer bytes than its metadata
+states. With --strict, it is also 3 if a log has zeros before more records or at its end, or ends with an incomplete
+record, as it does if the file was cut off.
 """
 
 from __future__ import annotations

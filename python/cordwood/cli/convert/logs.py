@@ -26,7 +26,7 @@ from cordwood.cli.convert.sinks import BINARY_FORMATS, Target
 from cordwood.types import PayloadReason
 
 FILE = "__file__"
-"""The column for file names if rows start with a run's ID, which several files may share."""
+"""The column for file names in tables whose rows start with a run's ID, which several files may share."""
 
 _BATCH_LEN = 4 << 20
 """The approximate size, in bytes, of the records to convert to rows at a time."""
@@ -151,7 +151,7 @@ class Logs:
         else:
             other = other_kind(options, lambda: target.table.is_full)
             tally = for_each_source(options, read_if_more_is_wanted, files=options.files, other_kind=other)
-        # If reading stopped within a log, this has already been reported.
+        # A stop within a log has already been reported.
         if unread and target.table.stop_offset is None:
             report_stop(unread[0], None, options.limit, "row")
         # If no option names a kind, logs whose kind differs from the first log's are counted as damaged.
@@ -165,7 +165,7 @@ class Logs:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns that a table has determined, and reports any that had to become JSON."""
+        """Returns the columns a table determined, and reports columns that had to be stored as JSON."""
         # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
@@ -183,7 +183,7 @@ class Logs:
         """Returns the columns if they are known before a log is read, or `None` if logs must be read first.
 
         Raises:
-            ValueError: A requested column is not one of the known columns.
+            ValueError: An unknown column was requested.
         """
         options, payload = self._options, self._payload
         known = payload.known_columns(options.on_corruption)
@@ -359,7 +359,7 @@ class Faults:
         """Reports the total number of faults, unless each of them was reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
-            # If no record is of the requested kind, this has already been reported.
+            # A log without records of the requested kind has already been reported.
             if count > self._reported_max[part] and not (self._is_other_kind and count == record_count):
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 

@@ -263,8 +263,8 @@ impl RecordArray {
             return Some(&[]);
         }
         // SAFETY: the caller has checked that `start + len` is at most the length of the buffer.
-        // The buffer's bytes don't change until the array is released, which can't happen while it
-        // is borrowed.
+        // The buffer's bytes don't change until the array is released, which can't happen while the
+        // array is borrowed.
         (!data.is_null()).then(|| unsafe { slice::from_raw_parts(data.add(start), len) })
     }
 

@@ -222,7 +222,7 @@ impl Follower {
         Follower::iterator(slf, py, true)
     }
 
-    /// Returns the next record without waiting, if it is complete.
+    /// Returns the next record if it is complete, without waiting.
     ///
     /// Returns:
     ///     The record, or `None`. After `None`, `waiting` says why there is no record, and
@@ -268,7 +268,7 @@ impl Follower {
     ///
     /// A position also identifies the log. A new follower with this position as its `start`
     /// continues as if its `start` were the offset that `tell` returns, but raises
-    /// `LogChangedError` if the path names another log by then. To store a position, convert it
+    /// `LogChangedError` if by then the path names a different log. To store a position, convert it
     /// with `str`.
     ///
     /// Returns:

@@ -77,7 +77,7 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
         let doc: Option<String> = append.getattr("__doc__")?.extract()?;
         let doc = CString::new(format!("append{signature}\n--\n\n{}", doc.unwrap_or_default()))?;
         // Python keeps pointers to the method table and its text for as long as the class exists,
-        // which is forever.
+        // and the class is never freed.
         let methods = Box::leak(Box::new([
             ffi::PyMethodDef {
                 ml_name: c"append".as_ptr(),
@@ -231,8 +231,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             && let Some(offset) = writer.get().append_now(bytes.as_bytes())
         {
             // SAFETY: the thread is attached. If there is not enough memory for the number, the
-            // result is null with an exception set, which is then raised. In that case, the record
-            // is still in the log, as documented.
+            // result is null with an exception set, and the exception is then raised. In that case,
+            // the record is still in the log, as documented.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
@@ -276,8 +276,8 @@ unsafe fn base_append<'py, T: FastAppend>(
     // - Each function returns a new reference, or null or -1 with an exception set; the results are
     //   checked. `PyTuple_GetItem`, however, returns a borrowed reference, which is not null
     //   because each index is within the tuple.
-    // - The tuple has room at each index, and there is no other reference to it. It takes ownership
-    //   only of new references.
+    // - The tuple has room at each index, and there is no other reference to it. The tuple takes
+    //   ownership only of new references.
     unsafe {
         let py = Python::assume_attached();
         let positional = Bound::from_owned_ptr_or_opt(py, ffi::PyTuple_New(arg_count + 1))?;

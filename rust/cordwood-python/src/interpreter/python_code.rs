@@ -62,8 +62,8 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// Declares that a C function may unwind. Its original declaration says that it never does, so the
-/// function's identity is hidden from the compiler, which would otherwise leave out the guard.
+/// Declares that a C function may unwind. Its original declaration says that it never unwinds, so
+/// the function's identity is hidden from the compiler, which would otherwise leave out the guard.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<

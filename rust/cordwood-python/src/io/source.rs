@@ -31,8 +31,8 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
-    /// Checks whether the input can seek. An input that can seek doesn't always have a second
-    /// input, because other users of the same object would move its position.
+    /// Checks whether the input can seek. Even an input that can seek may have no second input,
+    /// because other users of the same object would move its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -60,7 +60,7 @@ pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
 /// Returns a source that reads `input` from the log offset `start`, or from the log's end if the
-/// log is shorter.
+/// log ends before `start`.
 pub(crate) fn source_at(mut input: Box<dyn Input>, start: u64) -> io::Result<InputSource> {
     let Some(len) = input.len()? else {
         return Ok(StreamSource::new(input, 0));
@@ -330,7 +330,7 @@ struct BufferInput {
 
 #[derive(Clone)]
 enum Content {
-    /// A `bytes` object, which never changes and is therefore read without the interpreter.
+    /// A `bytes` object, which is immutable and is therefore read without the interpreter.
     Bytes(Arc<PyBackedBytes>),
     /// Any other buffer. Other threads may write to it during a read, so each piece is copied
     /// before it is used. The object is a `memoryview` created here, which pins the buffer and can

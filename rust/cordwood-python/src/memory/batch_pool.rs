@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use cordwood::read::RecordBatch;
 
-/// Memory from batches whose pools are no longer in use. The next pool reuses it, which helps
-/// because many logs have only one or two batches.
+/// Memory from batches whose pools are no longer in use. The next pool reuses this memory, which
+/// helps because many logs have only one or two batches.
 static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 
 /// Memory from record batches that Python has released. Allocating new memory costs more than
 /// reading records into it, because the system zeroes each page first.
 ///
-/// None of the pool's methods wait. If another thread is using the pool, they allocate or free
-/// memory instead. After a fork, a pool in the child may be locked by a thread that does not exist
-/// there.
+/// None of the pool's methods wait. If another thread is using the pool, the methods allocate or
+/// free memory instead. After a fork, a pool in the child may be locked by a thread that does not
+/// exist there.
 pub(crate) struct Pool {
     batches: Mutex<Vec<RecordBatch>>,
     count_max: usize,

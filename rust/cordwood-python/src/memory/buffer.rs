@@ -38,7 +38,8 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
     // - `u8` has no invalid values and no alignment requirement.
     // - A raw copy creates no reference to the source, so the source may change. A simultaneous
     //   write by another thread is still a data race, for which neither Rust nor C makes any
-    //   promises. There is no portable way to rule it out, and CPython reads buffers the same way.
+    //   promises. There is no portable way to rule out the race, and CPython reads buffers the same
+    //   way.
     unsafe {
         std::ptr::copy_nonoverlapping(source.buf_ptr().cast::<u8>().add(position), target.as_mut_ptr(), len);
     }

@@ -103,7 +103,7 @@ pub(crate) fn verify(
 }
 
 /// Calls `work` with readers of `source`, and with the parts they read. There is one reader for
-/// each of `threads` threads, or a single one if more would not be faster. Returns the result of
+/// each of `threads` threads, or a single reader if more would not be faster. Returns the result of
 /// `work`, and the source's path if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
@@ -186,8 +186,8 @@ fn read_parts<T: Send>(
 ///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
 ///         has the name of a segment, or the number in its name differs from the number in the
 ///         records.
-///     OtherLogError: All of `source` belongs to another log, whose number is neither the one in
-///         the file's name nor the one in `log_number`. No new log is written.
+///     OtherLogError: All of `source` belongs to another log, whose number is neither the number in
+///         the file's name nor `log_number`. No new log is written.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -329,8 +329,8 @@ pub(crate) fn pack(
     })
 }
 
-/// Runs `work`, which reads a source once and writes a new log. Returns its result, and the
-/// source's path if it has one.
+/// Runs `work`, which reads a source once and writes a new log. Returns the result of `work`, and
+/// the source's path, if there is one.
 fn read_once<T: Send>(
     source: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -351,8 +351,7 @@ fn given_compression(value: &Bound<'_, PyAny>) -> PyResult<Option<Option<Compres
     compression_of(value).map(Some)
 }
 
-/// The value for an omitted argument, which gives the new log the default compression of its
-/// dialect.
+/// The value for an omitted argument. It gives the new log its dialect's default compression.
 const OF_DIALECT: Option<Option<Compression>> = None;
 
 /// Returns the path of a new log.

@@ -1,5 +1,5 @@
-//! Sources that one or more threads read while the interpreter is released. They report progress,
-//! and Ctrl-C stops the reading.
+//! Sources that one or more threads read while the interpreter is released. The sources report
+//! progress, and Ctrl-C stops the reading.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::values::error::{call_python, check_signals_anywhere};
 
 /// A source that checks for Ctrl-C before each read and reports progress after it. It has to check
 /// because the interpreter is released during the work. Only Python's main thread can detect
-/// Ctrl-C, and the other threads stop once it does.
+/// Ctrl-C, and the other threads stop once the main thread does.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -94,7 +94,7 @@ impl Watch {
     }
 }
 
-/// How often to check for Ctrl-C while this thread waits for the others.
+/// How often to check for Ctrl-C while this thread waits for the other threads.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Read for Watched {

@@ -71,7 +71,7 @@ impl RecordDecoder {
     /// Returns the row that becomes complete only after the last record.
     ///
     /// Returns:
-    ///     The values by name, or `None` if there is no such row.
+    ///     The values by name, or `None` if no row becomes complete.
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.taken(py, None, |decoder, sink| {
             decoder.rest(sink);

@@ -96,7 +96,7 @@ impl Records {
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
 ///     form: `"arrow"`, `"ndjson"` or `"csv"`.
-///     columns: The columns, if they are known: pairs of a name and a type from
+///     columns: The columns, if known, as pairs of a name and a type from
 ///         `cordwood._tables.schema`.
 ///     always: The columns that the table has even if no row has a value in them.
 ///     wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
@@ -112,8 +112,8 @@ impl Records {
 ///     learned_max: For learned columns: the maximum number of columns, including fields inside
 ///         columns; the maximum number of fields in a column; and the maximum nesting depth of lists
 ///         and structures in a column.
-///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells,
-///         which a single row may exceed.
+///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells if
+///         the batch has more than one row.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
@@ -279,7 +279,7 @@ impl Table {
     ///
     /// Returns:
     ///     A tuple of four items. The first says whether all these rows have been taken; if not,
-    ///     call this method again. The others are as for `take`.
+    ///     call this method again. The other items are as for `take`.
     #[pyo3(signature = (*, is_last))]
     fn take_rest<'py>(&self, py: Python<'py>, is_last: bool) -> PyResult<Taken<'py, bool>> {
         let step = |table: &mut table::Table, decoder: &mut Decoder| {
@@ -311,7 +311,7 @@ impl Table {
 
     /// Returns the columns that were converted to JSON.
     ///
-    /// The first item maps each column with values of different types to those types. The second
+    /// The first item maps each column whose values have different types to those types. The second
     /// lists the columns that are too wide.
     ///
     /// `a.b` is a field in `a`, and `a[]` means the items in `a`.

@@ -36,8 +36,8 @@ pub(crate) struct Cursor {
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
-    /// The records before `position` that were gathered for a batch. Those from `first` onward have
-    /// not been returned yet.
+    /// The records before `position` that were gathered for a batch. The records from `first`
+    /// onward have not been returned yet.
     gathered: RecordBatch,
     first: usize,
     /// Whether threads have read up to `position`. If so, the core's reader has to seek there
@@ -107,7 +107,7 @@ impl Cursor {
         Ok([self.logged.summary(), None])
     }
 
-    /// Stops the threads that are reading ahead for these batches.
+    /// Stops the threads that are reading ahead for `batches`.
     pub(crate) fn stop_threads(&mut self, batches: &Batches) {
         if self.ahead.is_for(batches) {
             self.ahead = ReadAhead::default();
@@ -195,7 +195,7 @@ impl Cursor {
         }
     }
 
-    /// Looks for the next event without releasing the interpreter, if it was last released less
+    /// Looks for the next event without releasing the interpreter, if the last release was less
     /// than 4 KiB before this position. If every other record were damaged, releasing the
     /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
     /// has to be released: for every read, and for every compressed record, which may be as long as

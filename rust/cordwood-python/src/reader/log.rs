@@ -1,5 +1,5 @@
-//! The messages for the logger `cordwood`: a limited number about skipped regions, and one that
-//! explains why a whole file contains no records.
+//! The messages for the logger `cordwood`: a limited number of messages about skipped regions, and
+//! a message that explains why a whole file contains no records.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) enum Message {
     Skipped(SkippedRegion),
     /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The log's number, and the number of the log that the whole file belongs to.
+    /// The number of this log, and that of the other log that the whole file belongs to.
     OtherLog { own: u32, other: u32 },
     /// The offset and length of the incomplete record at the end of a file that is no longer
     /// followed.
@@ -51,8 +51,8 @@ impl Logged {
         [is_logged.then_some(Message::Skipped(region)), None]
     }
 
-    /// Counts a region that doesn't need to be logged. Returns `false` without counting the region
-    /// if it has to be logged.
+    /// Counts a region that doesn't need to be logged. If the region has to be logged, returns
+    /// `false` without counting it.
     pub(crate) fn only_counts(&mut self, region: SkippedRegion) -> bool {
         let is_damage = region.reason.severity() == Severity::Corruption;
         if is_damage && self.count < Self::COUNT_MAX {

@@ -47,7 +47,7 @@ use crate::values::{Outcome, len_by_reason};
 /// thread was using the reader at the time of the fork, the child cannot use its copy of the
 /// reader: `close` has no effect, and all other calls raise `OSError`.
 ///
-/// A path is opened only once, and that file is read to its end, even with several threads.
+/// A path is opened only once, and the opened file is read to its end, even with several threads.
 /// Renaming, replacing or removing the file does not affect the reader. If the file is truncated
 /// during reading, the reader returns the records that are left and then raises `OSError`. No
 /// record is lost if a `MemoryError` is raised, or if a signal handler raises an exception, such as
@@ -105,8 +105,8 @@ use crate::values::{Outcome, len_by_reason};
 ///         raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
 ///         value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
 ///     storage_options: For a URL: the arguments for its fsspec file system, such as
-///         `{"endpoint_url": "..."}`. In a list of logs, they are used for each URL. Default:
-///         `None`: fsspec's own configuration.
+///         `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
+///         Default: `None`: fsspec's own configuration.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. If it does not exist, `FileNotFoundError` is raised.
@@ -331,7 +331,7 @@ impl Reader {
 
     /// The log's dialect, such as `"leveldb"`.
     ///
-    /// Reads the source if the dialect must be detected.
+    /// Reads the source if the dialect has to be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -345,7 +345,7 @@ impl Reader {
     /// Whether the dialect was named or can be detected.
     ///
     /// If the dialect is unknown, the log is read as `"leveldb"`. Reads the source if the dialect
-    /// must be detected.
+    /// has to be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -358,7 +358,7 @@ impl Reader {
 
     /// The log's number. `None` if the dialect has no log numbers or the number isn't known.
     ///
-    /// Reads the source if the number must be detected.
+    /// Reads the source if the number has to be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.
@@ -371,7 +371,7 @@ impl Reader {
 
     /// How each record is compressed: `"zstd"`, or `None` if records are not compressed.
     ///
-    /// Reads the source if the compression must be detected.
+    /// Reads the source if the compression has to be detected.
     ///
     /// Raises:
     ///     DialectError: The source is not a log.

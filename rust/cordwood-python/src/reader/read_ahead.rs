@@ -30,9 +30,9 @@ const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as 
 /// A batch needs enough memory for at least one block, so parts are not split into shorter batches.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
-/// Returns how many record batches of `target_len` bytes can be in use at the same time. One thread
-/// fills a batch while the previous batch is in use. Several threads need the batches for all parts
-/// that are being read or are waiting, plus those for two more parts.
+/// Returns how many record batches of `target_len` bytes can be in use at the same time. A single
+/// thread fills one batch while the previous one is in use. Several threads need the batches for
+/// all parts that are being read or are waiting, plus those for two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -105,7 +105,7 @@ struct Part {
 /// The threads' findings, starting at a cursor's position.
 #[derive(Default)]
 pub(super) struct ReadAhead {
-    /// The findings that remain of the last part that was taken.
+    /// The unreturned findings of the part last taken from `pipeline`.
     found: VecDeque<Ahead>,
     /// The furthest file offset up to which a part was read. A block's trailer may lie between the
     /// last item of `found` and this offset.
@@ -271,8 +271,8 @@ fn end_of(found: &Ahead) -> Option<u64> {
     }
 }
 
-/// Stops the threads before the fields are dropped, because a thread may need the interpreter to
-/// finish.
+/// Stops the threads before the fields are dropped, because a thread may need the interpreter in
+/// order to finish.
 impl Drop for ReadAhead {
     fn drop(&mut self) {
         if self.pipeline.is_none() || !self.may_run_python {

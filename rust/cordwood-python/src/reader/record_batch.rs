@@ -20,11 +20,11 @@ use crate::values::arguments::place_of;
 ///
 /// The layout is Arrow's `LargeBinary`, so `pyarrow.record_batch(batch)` doesn't make a copy.
 ///
-/// `Reader.record_batches` returns record batches. The buffers are read-only and are shared rather
-/// than copied. They don't change while an object refers to them.
+/// `Reader.record_batches` returns record batches. The buffers are read-only, are shared rather
+/// than copied, and don't change while an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-/// `IndexError` if there is no such record. A slice returns a list, and iterating yields every
+/// `IndexError` if there is no record `i`. A slice returns a list, and iterating yields every
 /// record.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:

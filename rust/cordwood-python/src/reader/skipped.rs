@@ -9,8 +9,8 @@ use pyo3::types::PyTuple;
 use crate::values::{Outcome, listed};
 
 /// The regions skipped so far, and the outcome once reading has ended. The Python object that
-/// exposes them may outlive the reader, and another thread may be using it while regions are being
-/// added.
+/// exposes the regions may outlive the reader, and another thread may be using that object while
+/// regions are being added.
 #[derive(Clone, Default)]
 pub(crate) struct Skipped(Arc<Mutex<State>>);
 

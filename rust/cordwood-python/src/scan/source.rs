@@ -103,7 +103,7 @@ impl Source {
         Ok((found.collect::<PyResult<_>>()?, are_several))
     }
 
-    /// Returns the argument for `Reader`, the position to seek to first, if any, and whether the
+    /// Returns the argument for `Reader`, the position (if any) to seek to first, and whether the
     /// source can be read only once.
     pub(super) fn to_reopen(&self) -> (&Py<PyAny>, Option<&Py<PyAny>>, bool) {
         match &self.kind {
@@ -144,7 +144,7 @@ impl Source {
     }
 
     /// Checks whether another stream has moved the file object since this stream opened it.
-    /// `opening` is how many times the source had been opened by then.
+    /// `opening` counts the openings up to and including this stream's.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
         matches!(self.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }

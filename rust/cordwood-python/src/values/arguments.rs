@@ -93,8 +93,8 @@ pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u6
     }
 }
 
-/// Returns the bytes of any buffer as an object that never changes: `object` itself if its class is
-/// `bytes`, otherwise a copy. `name` is the argument's name.
+/// Returns the bytes of any buffer as an immutable object: `object` itself if its class is `bytes`,
+/// otherwise a copy. `name` is the argument's name.
 #[inline]
 pub(crate) fn bytes_of<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match object.cast_exact::<PyBytes>() {
@@ -139,7 +139,7 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
 }
 
 /// Returns `memoryview(object)`, or the exception raised while creating the view. Exceptions that
-/// aren't about the object are raised, not returned: a `MemoryError`, or any that isn't an
+/// aren't about the object are raised, not returned: a `MemoryError`, or anything that isn't an
 /// `Exception`, such as `KeyboardInterrupt`.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();

@@ -27,7 +27,8 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
         _ => path.or(error.path.as_deref()),
     };
     let message = match &error.kind {
-        // A Python exception has its own message, and converting it to text would run Python code.
+        // A Python exception has its own message, and converting the exception to text would run
+        // Python code.
         ErrorKind::Io { .. } => String::new(),
         ErrorKind::Write { source, .. } if is_raised(source) => String::new(),
         kind => kind.to_string(),
@@ -242,8 +243,8 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
 
 /// Like [`check_signals`], but for a thread that may or may not hold the interpreter, such as an
 /// Arrow consumer reading a stream. The thread that holds the interpreter may be waiting for this
-/// one. Only the main thread checks for signals, because they don't reach any other thread. It
-/// checks rarely, because getting the interpreter from a busy thread can take 5 ms.
+/// one. Only the main thread checks for signals, because they don't reach any other thread. Checks
+/// are rare, because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     if NEXT_CHECK.get().is_none_or(|next| Instant::now() < next) {
         return Ok(());

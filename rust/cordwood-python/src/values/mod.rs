@@ -1,5 +1,5 @@
-//! Arguments, results and exceptions. Results are converted to named tuples. Their classes are
-//! written in Python, in `cordwood.types`.
+//! Arguments, results and exceptions. Results are converted to named tuples. The tuples' classes
+//! are written in Python, in `cordwood.types`.
 
 pub(crate) mod arguments;
 pub(crate) mod enums;
@@ -227,7 +227,7 @@ pub(crate) struct Report {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Returns each reason in the findings with the total length of its regions in bytes.
+/// Returns, for each reason in the findings, the total length of its regions in bytes.
 pub(crate) fn len_by_reason<'py>(py: Python<'py>, findings: &Findings) -> PyResult<Bound<'py, PyDict>> {
     let lens = PyDict::new(py);
     for (name, _, len) in findings.lens() {

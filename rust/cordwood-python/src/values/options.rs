@@ -73,7 +73,7 @@ fn detected_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     imported!(py, "cordwood.types", "DetectedDialect")
 }
 
-/// Returns a dialect's name for Python. [`dialect_of`] converts it back to the same dialect.
+/// Returns a dialect's name for Python. [`dialect_of`] converts the name back to the dialect.
 pub(crate) fn dialect_name(py: Python<'_>, dialect: Dialect) -> PyResult<Bound<'_, PyAny>> {
     if dialect.is_detected() {
         detected_class(py)?.run((dialect.name(),))

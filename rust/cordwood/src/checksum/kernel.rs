@@ -2,7 +2,7 @@
 
 use crate::copy;
 
-/// How much spare room the output of [`Kernel::append`] should have after the data. With less,
+/// How much spare room the output of [`Kernel::append`] should have after the data. With less room,
 /// appending is slower.
 pub(crate) const APPEND_ROOM: usize = 64;
 
@@ -29,9 +29,9 @@ pub(crate) trait Kernel: Copy {
 /// A job is a piece of work that needs checksums. Implementations of [`call`](Job::call) must be
 /// `#[inline(always)]`.
 ///
-/// A function compiled with special instructions can't be inlined into one compiled without them,
-/// so each checksum of a record would require a function call. To avoid this, a whole job is passed
-/// to the kernel and compiled once per kernel, with that kernel's instructions.
+/// A function compiled with special instructions can't be inlined into a function compiled without
+/// them, so each checksum of a record would require a function call. To avoid this, a whole job is
+/// passed to the kernel and compiled once per kernel, with that kernel's instructions.
 pub(crate) trait Job {
     type Output;
 

@@ -62,7 +62,7 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
 ///
 /// Each factor makes up for 33 bits: the instruction advances the product over another 32 bits, and
 /// multiplying two reflected numbers shifts the product by one more bit. There is therefore no
-/// entry for an advance over fewer bits.
+/// entry for an advance over fewer than 33 bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
@@ -91,8 +91,8 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 }
 
 /// Returns a table of the factors of [`fold_by`]. Entry `i` applies to a length of `i` bytes, or of
-/// `N` bytes if `i` is 0. It holds the factors for 48 bytes more than this, 32 bytes more, and so
-/// on down to 64 bytes fewer. The resulting length can be negative.
+/// `N` bytes if `i` is 0. It holds the factors for 48 bytes more than this length, for 32 bytes
+/// more, and so on down to 64 bytes fewer. The resulting length can be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

@@ -86,8 +86,8 @@ fn kernels_match_the_oracle_when_appending() {
     }
 }
 
-/// The lengths are close to those at which a kernel switches methods, and to the length of the
-/// longest piece.
+/// The lengths are close to the length of the longest piece, and to the lengths at which a kernel
+/// switches methods.
 #[test]
 fn kernels_match_the_oracle_at_every_alignment() {
     let data = noise(34_000 + 64);
@@ -96,7 +96,7 @@ fn kernels_match_the_oracle_at_every_alignment() {
     ];
     let long = [1023, 1024, 3072, 5000, 32_767, 32_769, 32_800, 33_400];
     // With these lengths, any number of bytes can precede the first aligned group of 64 bytes or
-    // follow the last one.
+    // follow the last group.
     let aligned = 577..=704;
     for start in 0..64 {
         for len in short.into_iter().chain(aligned.clone()).chain(long) {

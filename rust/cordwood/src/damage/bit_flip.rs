@@ -123,8 +123,7 @@ pub(super) fn one_bit_off(len: u16) -> impl Iterator<Item = usize> {
     cleared.chain(set).map(move |bit| usize::from(len ^ bit))
 }
 
-/// Returns the bit in which `found` and `expected` differ, if it is the only one and their lengths
-/// are equal.
+/// If `found` and `expected` have equal lengths and differ in exactly one bit, returns that bit.
 pub(crate) fn only_difference(found: &[u8], expected: &[u8]) -> Option<Place> {
     let differences = found.iter().zip(expected).enumerate();
     let bits = differences.flat_map(|(at, (found, expected))| {

@@ -11,8 +11,8 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, without_zeros};
 ///
 /// `rest` extends to the end of the block or of the file, and `left` is the number of bytes to the
 /// end of the block. `form` is the form of the log's fragments, if known. `may_scan` is called
-/// before the search that tries every byte as the start of a fragment. It should return true once
-/// per block.
+/// before the search that tries every byte as the start of a fragment. `may_scan` should return
+/// true once per block.
 #[cold]
 pub(crate) fn resume(
     format: &LogFormat,
@@ -142,10 +142,10 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// Returns the length of the damaged fragment at the start of `rest`, if it carries this log's
-/// number and was written completely. Any one of three things proves that it was: the checksum is
-/// valid with one bit flipped back, the checksum is valid for another length, or this log's
-/// end-of-log trailer follows, which an older log can't have left. `form` is the form of the log's
-/// fragments, if known.
+/// number and was written completely. Any one of three things proves that the write was complete:
+/// the checksum is valid with one bit flipped back, the checksum is valid for another length, or
+/// this log's end-of-log trailer follows, which an older log can't have left. `form` is the form of
+/// the log's fragments, if known.
 ///
 /// In a log with synced offsets, only the trailer or a later fragment proves that the fragment was
 /// written completely, because nothing else shows that it was synced.
@@ -273,7 +273,7 @@ mod place {
 ///
 /// The search works from back to front, so that each position is visited once, when the positions
 /// after it are already known. Most bytes in a block don't lead to a fragment or an end. Each of
-/// these costs a single table lookup, with no branch that depends on the byte.
+/// these bytes costs one table lookup, with no branch that depends on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     /// A header with type 0 and length 0 is not a fragment, even if its checksum is valid. A header
-    /// in which only one of the two is 0 does start a fragment.
+    /// in which only the type or only the length is 0 does start a fragment.
     #[test]
     fn a_zero_header_is_not_a_fragment() {
         let bad = damaged(fragment(1, b"bad"), 0, 0x10);
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_flipped_length_bit_is_undone() {
-        // The payload ends with a log, which a byte-by-byte search finds first.
+        // The payload ends with a log, which a byte-by-byte search would find first.
         let payload = [b"payload".as_slice(), &fragment(1, b"inner")].concat();
         let good = fragment(1, b"good");
         for (at, bits) in [(4, 1), (4, 0x80), (5, 1), (5, 0x80)] {

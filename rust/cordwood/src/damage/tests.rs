@@ -101,7 +101,7 @@ impl Block {
     }
 
     /// Checks whether damage to the fragment is repaired incorrectly. `damage` lists the changed
-    /// bytes and the flipped bits in each.
+    /// bytes, each with its flipped bits.
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {

@@ -50,8 +50,8 @@ pub struct Decoder {
     pub(super) bounds: Bounds,
     /// The offset of the next byte to read.
     pub(super) offset: u64,
-    /// Whether a FIRST or MIDDLE fragment precedes `offset`, so that a trailer at `offset` is part
-    /// of a record.
+    /// Whether a FIRST or MIDDLE fragment precedes `offset`, in which case a trailer at `offset` is
+    /// part of a record.
     pub(super) is_inside: bool,
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
@@ -114,7 +114,7 @@ pub(super) struct Bounds {
 /// Results to return before reading any more bytes.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    /// A joined record or container that couldn't be unpacked.
+    /// A record or container that was joined but couldn't be unpacked.
     pub(super) joined: Option<RecordSpan>,
     /// Why the last call found a record but did not return it.
     pub(super) refused: Option<Refused>,
@@ -210,7 +210,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the log's format, including the log number and compression once known.
+    /// Returns the log's format, including the log number and compression once they are known.
     pub fn format(&self) -> LogFormat {
         LogFormat {
             compression: if self.format.dialect.is_packed() {
@@ -341,10 +341,10 @@ impl Decoder {
         self.policy.keeps_data
     }
 
-    /// Makes the decoder leave a multi-fragment record in the window if all its fragments are
-    /// there. This is for callers that copy each record elsewhere. [`pieces`](Self::pieces) returns
-    /// the bytes of a record left there, but [`data`](Self::data) only does so after a call to
-    /// [`join`](Self::join).
+    /// Makes the decoder leave a multi-fragment record in the window if the window contains all its
+    /// fragments. This is for callers that copy each record elsewhere. [`pieces`](Self::pieces)
+    /// returns the bytes of a record left in the window. [`data`](Self::data) returns them only
+    /// after a call to [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();
@@ -408,7 +408,7 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Returns true if the decoder is reading or expects the rest of a record that was refused as
+    /// Returns true if the decoder is reading, or expects, the rest of a record that was refused as
     /// too large.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
@@ -520,8 +520,8 @@ impl Decoder {
         self.peek_of_run().or_else(|| self.peek_of_container())
     }
 
-    /// Takes the record in `step`, as returned by [`look`](Self::look), if it is the first of
-    /// several.
+    /// Takes the record in `step`, as returned by [`look`](Self::look), if this record is the first
+    /// of several.
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
         if matches!(step, Step::Record(_)) {

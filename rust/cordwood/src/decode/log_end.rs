@@ -230,8 +230,8 @@ impl Decoder {
         Some(self.offset + stale.end as u64)
     }
 
-    /// Marks the rest of this block as doubtful. In a doubtful part, only fragments of the same
-    /// form as the earlier ones belong to this log.
+    /// Marks the rest of this block as doubtful. In a doubtful part, a fragment belongs to this log
+    /// only if it has the same form as the earlier ones.
     fn doubt_block(&mut self) {
         let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
@@ -289,8 +289,8 @@ impl Decoder {
 
     /// Checks whether the log may have ended where `ambiguity` starts, even though no fragment of
     /// an older log was found in the rest of the file. This is possible only if the rest of the
-    /// file has no room for a fragment and this log's fragments carry its number. Such a log's file
-    /// may have been recycled.
+    /// file has no room for a fragment and this log's fragments carry a log number. The file of
+    /// such a log may have been recycled.
     fn may_end_unseen(&self, ambiguity: &Ambiguity) -> bool {
         let has_number = match self.recycled.form {
             Some(form) => form == Form::Recyclable,
@@ -360,7 +360,7 @@ impl Decoder {
 }
 
 /// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
-/// `bytes` is a whole block, or the part of a block before the end of the file. If there is no such
+/// `bytes` is a whole block, or the part of a block before the end of the file. If there is no
 /// room, the bytes may be left over from an older log, because Pebble's end trailer is as long as a
 /// header.
 fn has_room(bytes: &[u8]) -> bool {

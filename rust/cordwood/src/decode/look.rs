@@ -89,7 +89,7 @@ impl Decoder {
             if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
                 found = find_other(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            // The window doesn't contain the bytes of a repaired fragment.
+            // The window contains a repaired fragment's damaged bytes, not the repaired ones.
             let repaired;
             if let Found::Fault { reason, .. } = found
                 && self.repairs.is_on
@@ -146,7 +146,7 @@ impl Decoder {
             return Some(Step::NeedMore);
         }
         // If the whole first block is zero, the header's zeros were preallocated. If the block
-        // contains any other byte, the header was destroyed.
+        // contains a non-zero byte, the header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
@@ -215,8 +215,8 @@ impl Decoder {
     ///
     /// If the zeros at the end of the file are too few for a header, they are normally padding. If
     /// they follow a FIRST or MIDDLE fragment in the same block, however, they are the torn
-    /// remainder of that record. A fragment in the previous block is ignored, so that a range
-    /// starting with this block reports the same region.
+    /// remainder of that fragment's record. A fragment in the previous block is ignored, so that
+    /// the region is the same in a range that starts with this block.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -267,8 +267,8 @@ impl Decoder {
                 Found::Incomplete => return false,
                 Found::Trailer { .. } | Found::EndTrailer { .. } | Found::Stale | Found::Nothing => left,
             };
-            // The sought record is known to start at this offset, even if a fragment before it
-            // seems to contain it.
+            // The sought record is known to start at this offset, even if an earlier fragment seems
+            // to contain the record.
             self.offset = self.bounds.start.min(self.offset + len as u64);
         }
         true
@@ -286,7 +286,7 @@ impl Decoder {
             let region = self.assembler.abandon(Interruption::NewRecord);
             return region.and_then(|region| self.skip_own(region));
         }
-        // The window doesn't contain the bytes of a repaired fragment.
+        // The window contains a repaired fragment's damaged bytes, not the repaired ones.
         let is_joined = self.repairs.start == self.offset;
         if let Some(range) = self.assembler.outgrows_window(payload.len())
             && self.join_from(window, range, payload.len()).is_err()

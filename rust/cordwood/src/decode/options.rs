@@ -48,7 +48,7 @@ options! {
         /// Return only events that start at or after this file offset. Default: 0.
         pub start: u64 = 0;
         /// Return only events that start before this file offset. The last record can extend past
-        /// it. Default: `None`, which means no limit.
+        /// this offset. Default: `None`, which means no limit.
         pub end: Option<u64> = None;
         /// The maximum length of a record, in bytes. Longer records are refused and reported as
         /// [`Reason::RecordTooLarge`](crate::damage::Reason::RecordTooLarge). This limits how much
@@ -71,12 +71,12 @@ options! {
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log. See [`LogFormat::log_number`](crate::LogFormat::log_number).
         /// Fragments that carry any other number are stale. If `None`, the number is taken from the
-        /// file name if it contains one, and otherwise from the file's first valid fragment.
+        /// file name or, if the name contains no number, from the file's first valid fragment.
         /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
-        /// How each record is compressed. If `None`, this is determined from the start of the log.
-        /// If the log does not specify a compression, records are returned as stored. Default:
-        /// `None`.
+        /// How each record is compressed. If `None`, the compression is determined from the start
+        /// of the log. If the log does not specify a compression, records are returned as stored.
+        /// Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).
@@ -145,7 +145,7 @@ impl ReadOptions {
     }
 
     /// Checks that logs in the given dialect can have the given log number and compression. If no
-    /// dialect is given, the reader checks this after detecting it.
+    /// dialect is given, the reader makes this check after detecting the dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Error, ErrorKind, ReadOptions, Reader};

@@ -15,7 +15,8 @@ pub(super) struct Repairs {
     findings: Findings,
     /// The finding about the last repaired fragment, until it is added to `findings`.
     last: Option<Finding>,
-    /// The file offset of the last repaired fragment, whose damaged bytes are still in the window.
+    /// The file offset of the last repaired fragment. The window still contains the unrepaired
+    /// bytes.
     pub(super) start: u64,
     /// The repaired bytes of the last fragment.
     fragment: Vec<u8>,

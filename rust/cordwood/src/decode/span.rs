@@ -4,8 +4,8 @@
 /// of the record.
 ///
 /// If a record is in a container, its span is a single byte of the container. The last record's
-/// span is the exception: it extends to the container's end. Such a span identifies the record, but
-/// doesn't show where the record is stored.
+/// span is the exception: it extends to the container's end. In a container, a span identifies a
+/// record, but doesn't show where the record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordSpan {

@@ -76,8 +76,8 @@ pub enum Step {
     Skipped(SkippedRegion),
     /// The decoder needs more bytes. Call [`Decoder::step`](super::Decoder::step) again with a
     /// window that contains the bytes from [`Decoder::offset`](super::Decoder::offset) onward and
-    /// extends further than this window. If [`Decoder::refused`](super::Decoder::refused) returns a
-    /// reason, you may also pass the same window again.
+    /// extends further than the current one. If [`Decoder::refused`](super::Decoder::refused)
+    /// returns a reason, you may also pass the current window again.
     ///
     /// For the last window of a file, the decoder returns this only if
     /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts

@@ -34,9 +34,9 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
     (count <= 8).then_some(count)
 }
 
-/// Returns the dialect of a log with a damaged file header. This is the dialect whose file header
-/// differs from `head` in only a few bits. If there is none, it is the one whose file header has
-/// the most intact bytes, among those with the same fragments as `found`.
+/// Returns the dialect of a log with a damaged file header: the one whose file header differs from
+/// `head` in only a few bits. If there is no such dialect, the result is, among the dialects with
+/// the same fragments as `found`, the one whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -91,8 +91,8 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
-    // Checks whether a valid fragment in the first block extends past the end that the block has in
-    // the dialect `first`.
+    // Checks whether a valid fragment in the first block extends past the offset where the block
+    // ends in the dialect `first`.
     let crosses = || {
         let mut at = start;
         while at < end {

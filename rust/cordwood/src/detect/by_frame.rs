@@ -7,8 +7,8 @@ use crate::compression::FRAME_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// If the log is recognised as a compressed RocksDB log, returns the format of such a log.
-/// Otherwise, returns `format`.
+/// If the log is recognised as a compressed RocksDB log, returns that format. Otherwise, returns
+/// `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
         Some(true) => PartialDetection::Log(compressed(format)),

@@ -14,10 +14,10 @@ use crate::dialect::{Compression, Dialect, GivenFormat, Grid, LogFormat, Metadat
 /// Detects the format of a log (its dialect, number and compression) from `head`. Pass the first
 /// [`DETECT_LEN`] bytes of the file, or the whole file if it is shorter.
 ///
-/// The first valid fragment determines the format. The search for it starts where a block may
-/// start. If the first block starts with damage, the search continues after the damage and requires
-/// two consecutive valid fragments. Random bytes have a one in four billion chance of looking like
-/// a valid fragment. The log number is taken from the first fragment of a record.
+/// The first valid fragment determines the format. The search starts where a block may start. If
+/// the first block starts with damage, the search continues after the damage and requires two
+/// consecutive valid fragments. Random bytes have a one in four billion chance of looking like a
+/// valid fragment. The log number is taken from the first fragment of a record.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -104,7 +104,8 @@ pub(crate) fn identify(
 }
 
 /// Completes the `known` format from the start of the file. Reads at most three blocks, and stops
-/// at the first block that starts with a valid record fragment, or with metadata followed by one.
+/// at the first block that starts with a valid record fragment, or with metadata followed by such a
+/// fragment.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];

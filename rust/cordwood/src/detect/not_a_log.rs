@@ -1,5 +1,5 @@
 //! Decides whether a file whose dialect was not detected is a log. A file that could be a damaged
-//! log is treated as one.
+//! log is treated as a log.
 
 use std::io;
 
@@ -112,10 +112,10 @@ fn has_wrong_type(head: &[u8]) -> bool {
 
 /// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show
 /// that it is a log. If the file ends with a table's footer, the result is that table's format.
-/// Otherwise, it is `weak`, unless a later block starts with a valid fragment. In a log, every
-/// block starts with a valid fragment unless its start is damaged.
+/// Otherwise, the result is `weak`, unless a later block starts with a valid fragment. In a log,
+/// every block starts with a valid fragment unless its start is damaged.
 ///
-/// `read_at` reads bytes at an offset in the file. If it doesn't read any, the file may be a log.
+/// `read_at` reads bytes at an offset in the file. If no bytes are read, the file may be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

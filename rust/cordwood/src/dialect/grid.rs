@@ -39,7 +39,7 @@ impl Grid {
     }
 
     /// Returns the index of the block containing `offset`, counted from 0. Any bytes before the
-    /// first block count as part of it.
+    /// first block count as part of that block.
     pub(crate) const fn block_of(self, offset: u64) -> u64 {
         offset.saturating_sub(self.origin + self.dialect.grid_offset()) / BLOCK_LEN as u64
     }

@@ -40,8 +40,8 @@ use crate::names::{UnknownName, parse};
 /// records later in the log. So if [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
 /// was detected, the dialect also includes these records. With the dialect that
 /// [`detect`](crate::ops::detect) or a reader returns, they are read as
-/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant of the same name, they
-/// are read as fragments of an unknown type.
+/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constants themselves, they are
+/// read as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};

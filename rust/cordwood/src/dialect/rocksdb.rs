@@ -56,7 +56,7 @@ static DETECTED_RECYCLABLE: Spec = Spec {
 };
 
 impl Kinds {
-    /// Adds the metadata records. Those that carry the log number have the form `numbered`.
+    /// Adds the metadata records. Metadata records with the log number have the form `numbered`.
     const fn with_metadata(self, set_compression: Metadata, numbered: Form) -> Kinds {
         let timestamp_sizes = Role::Metadata(Metadata::TimestampSizes);
         let predecessor = Role::Metadata(Metadata::Predecessor);
@@ -70,8 +70,8 @@ impl Kinds {
 }
 
 impl Dialect {
-    /// Returns the dialect used to read a log whose dialect was detected as this one, not named by
-    /// the caller.
+    /// Returns the dialect used to read a log if this dialect was detected rather than named by the
+    /// caller.
     ///
     /// RocksDB writes a metadata record whenever a column family with timestamps is first written
     /// to, so the start of a log does not show whether the log contains such a record. Source:

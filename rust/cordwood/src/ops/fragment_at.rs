@@ -49,8 +49,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns the fragment or gap at this place. `scanned` is the index of the last block in which
-    /// every byte was tried as the start of a fragment.
+    /// Returns the fragment or gap at this position. `scanned` is the index of the last block in
+    /// which every byte was tried as the start of a fragment.
     pub(super) fn look(&self, scanned: &mut Option<u64>) -> Fragment {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
@@ -134,7 +134,8 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the fragment at this place, if it lies inside the region and its checksum is valid.
+    /// Returns the fragment at this position, if it lies inside the region and its checksum is
+    /// valid.
     fn valid(&self) -> Option<Fragment> {
         let valid = self.format.dialect.valid(self.bytes, true)?;
         let header = Header::decode(self.bytes.first_chunk()?);
@@ -160,8 +161,8 @@ impl Place<'_> {
         self.described(header, self.format.dialect.meaning(header.kind).form, len)
     }
 
-    /// Returns an entry of at most `len` bytes for `header`, which is at this place and has the
-    /// given form.
+    /// Returns an entry of at most `len` bytes for `header`, which starts at this position and has
+    /// the given form.
     fn described(&self, header: Header, form: Form, len: usize) -> Option<Fragment> {
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
         let checksum = self.format.dialect.checksum();
@@ -175,7 +176,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns how many bytes, starting at this place, are not a fragment.
+    /// Returns the number of bytes from this position onward that are not a fragment.
     fn damaged_len(&self, scanned: &mut Option<u64>) -> usize {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

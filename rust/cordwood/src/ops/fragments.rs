@@ -21,7 +21,8 @@ use crate::wal_metadata::LogInfo;
 pub struct Fragments<S> {
     ahead: Reader<S>,
     source: S,
-    /// The region of the last event. The bytes between it and the preceding region are a trailer.
+    /// The region of the last event. The bytes between this region and the preceding region are a
+    /// trailer.
     region: Region,
     /// The file offset of the next byte to report.
     offset: u64,

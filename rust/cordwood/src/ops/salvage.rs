@@ -70,7 +70,7 @@ impl SalvageOptions {
 ///
 /// RocksDB and Pebble take a log's number from its file name, and would read the log as empty if
 /// that number differed from the one in the records. For this reason, a `destination` whose name
-/// contains another number is refused.
+/// contains a different number is refused.
 ///
 /// `source` is not changed, and `destination` must not exist. The new log is written under a
 /// temporary name in the directory of `destination`, synced, and finally renamed, so once a file

@@ -209,8 +209,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     // The number of records before the last zeros.
     let mut count_before_zeros = 0;
     loop {
-        // Most records have already been found. This path avoids `step`, which would pass each
-        // record's span through memory.
+        // The decoder has already found most records. This path avoids `step`, which would pass
+        // each record's span through memory.
         if let Some(span) = reader.decoder.next_of_run() {
             stat.trailer_len += span.offset - position.unwrap_or(span.offset);
             position = Some(span.end_offset);
@@ -238,8 +238,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
             Step::End(end) => {
                 stat.format = reader.format()?;
                 stat.trailer_len += match (end, position) {
-                    // A range can end inside a container, whose last record extends to the end of
-                    // the container.
+                    // A range can end inside a container. The last record of a container extends to
+                    // the container's end.
                     (End::Clean { offset }, Some(position)) => offset.saturating_sub(position),
                     // Here, the first fragment of a torn record is empty and is the last fragment
                     // of its block.

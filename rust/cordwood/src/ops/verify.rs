@@ -93,16 +93,16 @@ impl Report {
 named! {
     /// A property that [`salvage`](super::salvage) could not keep in the new log.
     pub enum NotKept {
-        /// Some Pebble records contain an offset that shows how far the file had been synced. They
-        /// are written without this offset, with types 5 to 8 instead of 9 to 12.
+        /// Some Pebble records contain an offset that shows how far the file had been synced. The
+        /// records are written without this offset, with types 5 to 8 instead of 9 to 12.
         SyncedOffsets = "synced_offsets",
         /// Metadata records in a form or place that no engine uses.
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
         /// A RocksDB record with timestamp lengths. Its damage is explained by one flipped bit, or
-        /// it was found only after damage in the same block. Without this record, RocksDB treats
-        /// the keys that follow as keys without timestamps.
+        /// the record was found only after damage in the same block. Without this record, RocksDB
+        /// treats the keys that follow as keys without timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log. It is lost for the same reasons as a
         /// record with timestamp lengths.
@@ -181,7 +181,8 @@ pub(super) fn report<S: Source>(
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
-                // Other regions are lost, even if some of their fragments could be repaired.
+                // Regions with other reasons are lost, even if some of their fragments could be
+                // repaired.
                 if let Some(repaired) = reader.decoder.take_repairs()
                     && matches!(
                         region.reason,
@@ -208,8 +209,8 @@ pub(super) fn report<S: Source>(
 /// Runs [`verify`] on a file in `threads` threads, each reading a part of it.
 ///
 /// The report is the same no matter how many threads there are. Pipes and devices are read by one
-/// thread, and so is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), because the
-/// result then depends on all earlier bytes.
+/// thread, and so is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where the
+/// result depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
 /// second pass. If an engine is writing the log over an older one, a reader may see the older log's

@@ -7,8 +7,8 @@ use crate::damage::{Reason, SkippedRegion};
 /// What is known about the end of a file that is followed by another file.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Joint {
-    /// Where an incomplete record or zeros at the end of the file start. Only the newest file may
-    /// end this way. In any other file, these bytes are part of the break before the next file.
+    /// The start of an incomplete record, or of zeros, at the end of the file. Only the newest file
+    /// may end this way. In any other file, these bytes are part of the break before the next file.
     torn_since: Option<u64>,
     /// Whether the break has been reported.
     is_reported: bool,

@@ -63,8 +63,8 @@ pub struct Reader<S = StreamSource<FileReader>> {
     /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
     end: Option<End>,
-    /// The finding that follows the decoder's current run of records, if it hasn't been taken yet:
-    /// a single record, a region, an error or the end.
+    /// The finding (a single record, a region, an error or the end) that follows the decoder's
+    /// current run of records, if that finding hasn't been taken yet.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }

@@ -23,7 +23,7 @@ pub struct Place {
     pub(super) has_grown: bool,
 }
 
-/// The files of a segmented log, and the index of the open one. The directory is listed when the
+/// The files of a segmented log, and the index of the open file. The directory is listed when the
 /// log is opened, and again at each seek to the end of the log or beyond. `R` is the type that
 /// reads the open file.
 pub(super) struct Segments<R> {

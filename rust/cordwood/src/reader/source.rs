@@ -155,7 +155,7 @@ pub struct StreamSource<R> {
     path: Option<PathBuf>,
     /// The files of the log, if it is segmented. In that case, all offsets are log offsets.
     segments: Option<Segments<R>>,
-    /// The file that was open before the last [`Files::open_at`], until [`Files::settle`] is
+    /// The file that was open before the last [`Files::open_at`]. `None` once [`Files::settle`] is
     /// called.
     before: Option<Box<Opened<R>>>,
 }
@@ -315,7 +315,7 @@ impl<R: Read> StreamSource<R> {
         self.segments.is_some()
     }
 
-    /// Wraps the underlying reader in another one, which must return the same bytes.
+    /// Wraps the underlying reader in another reader, which must return the same bytes.
     ///
     /// ```
     /// use std::io::BufReader;

@@ -1,5 +1,5 @@
 //! A [`LogFile`](super::LogFile)'s file operations. They are methods of a trait, so that tests can
-//! record them and make them fail.
+//! record calls and make them fail.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -102,9 +102,9 @@ impl DiskFile {
         })
     }
 
-    /// Checks whether the path still names this file. Another writer may have renamed this file
-    /// before it was locked, and created a new one. Records appended to this file would then be
-    /// newer than those in the new file, although this file is the older one.
+    /// Checks whether the path still names this file. Before this file was locked, another writer
+    /// may have renamed it and created a new one. Records appended to this file would then be newer
+    /// than those in the new file, although this file is older.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {

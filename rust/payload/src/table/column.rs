@@ -199,7 +199,7 @@ impl Column {
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { offsets, data }, value) => {
                 match (value, self.kind.made_as()) {
-                    // If a given type is built as JSON, its text has no quotation marks.
+                    // In a column whose given type is built as JSON, text has no quotation marks.
                     (View::Text(text), _) if self.kind != Type::Json => append(data, text.as_bytes())?,
                     (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
                     (value, _) => {
@@ -265,8 +265,8 @@ impl Column {
         self.len - self.valid_count
     }
 
-    /// Returns the validity and the values. The validity has one bit per value, which is 0 for a
-    /// null. If there are no nulls, it is `None`.
+    /// Returns the validity and the values. The validity is `None` if there are no nulls.
+    /// Otherwise, it has one bit per value, which is 0 for a null.
     pub fn into_parts(self) -> (Option<Vec<u8>>, Values) {
         let has_nulls = self.null_count() > 0;
         (has_nulls.then(|| self.validity.into_bytes()), self.values)

@@ -74,8 +74,8 @@ impl Node {
         is_new
     }
 
-    /// Learns from the values in a list or an object. Returns whether there was room for all their
-    /// fields.
+    /// Learns from the values in a list or an object. Returns whether there was room for all fields
+    /// of the values.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
             let item = self.item.get_or_insert_default();
@@ -164,8 +164,8 @@ impl Room {
 ///
 /// A column whose values all have the same type has that type. Integers mixed with floating-point
 /// numbers become floating-point numbers, unless an integer is too large to convert exactly. Lists
-/// become a list with one item type, and objects become a structure with the fields of all of them.
-/// All other values become JSON.
+/// become a list with one item type, and objects become a structure with the fields of all the
+/// objects. All other values become JSON.
 #[derive(Debug, Clone)]
 pub struct Learner {
     limits: Limits,
@@ -194,7 +194,7 @@ impl Learner {
         let mut hint = 0;
         for &(name, value) in row.cells() {
             hint = self.add_cell(name, value, hint) + 1;
-            // A row can have any number of names, so check the limit after each one.
+            // A row can have any number of names, so check the limit after each name.
             if self.columns.names.len() > self.limits.columns {
                 return false;
             }
@@ -217,8 +217,8 @@ impl Learner {
         columns.collect()
     }
 
-    /// Returns the columns whose values have several types without a common one, and the names of
-    /// these types. In a column's name, `a.b` is a field of `a`, and `a[]` means the items of `a`.
+    /// Returns the columns whose values have several types without a common type, and the names of
+    /// those types. In a column's name, `a.b` is a field of `a`, and `a[]` means the items of `a`.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
         for (name, node, is_overfull) in self.all() {
@@ -243,8 +243,8 @@ impl Learner {
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value in a row. Searches for its column starting at `hint`, and returns the
-    /// column's number.
+    /// Learns from one value in a row. Searches for the value's column starting at `hint`, and
+    /// returns the column's number.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {

@@ -25,8 +25,8 @@ pub enum NotAdded {
 pub struct Misfit {
     /// The name of the column. `a.b` is a field of `a`, and `a[]` is an item of `a`.
     pub path: String,
-    /// The type of the column, field or item in `path`, or `None` if there is no such column or
-    /// field.
+    /// The type of the column, field or item that `path` names, or `None` if there is no such
+    /// column or field.
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,

@@ -56,7 +56,7 @@ impl<'v> Row<'v> {
         self.has(name) || inside(name, &|column| self.get(column)).is_some()
     }
 
-    /// Returns the value in a column, or `None` if there is no such column.
+    /// Returns a column's value, or `None` if the row does not have the column.
     pub(super) fn get(&self, name: &str) -> Option<View<'_>> {
         let cell = self.0.iter().find(|&&(other, _)| other == name);
         cell.map(|&(_, value)| value)

@@ -111,7 +111,7 @@ const NUMBER_SHOWN_MAX: usize = 40;
 /// numbers, because Python writes them. Keeps a lone surrogate as a six-character escape.
 ///
 /// Values are created in place. Moving a value right after creating it takes longer than parsing a
-/// number, because the processor waits until all of its parts are in memory.
+/// number, because the processor waits until all parts of the value are in memory.
 pub(super) fn parse<'v>(text: &'v str, rules: Rules, value: &mut Value<'v>) -> Result<(), Box<Refused>> {
     let mut parser = Parser {
         text,
@@ -136,7 +136,7 @@ struct Parser<'v> {
     surrogates: Vec<usize>,
 }
 
-/// Returns the number of levels left inside a value, or an error if there are none.
+/// Returns the number of levels left inside a value, or an error if no levels are left.
 fn below(level_count: usize) -> Result<usize, Box<Refused>> {
     level_count.checked_sub(1).ok_or(Refused::Levels.into())
 }

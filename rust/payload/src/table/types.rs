@@ -46,7 +46,7 @@ impl Fields {
         self.names.iter().zip(&self.types)
     }
 
-    /// Checks whether these fields include all the given ones, with the same types.
+    /// Checks whether these fields include all the given fields, with the same types.
     pub fn has_all<'n>(&self, fields: impl IntoIterator<Item = &'n (String, Type)>) -> bool {
         fields.into_iter().all(|(name, kind)| {
             let number = self.names.find(name, 0);
@@ -66,8 +66,8 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
     }
 }
 
-/// A given Arrow type. Its columns are built as columns of another type, and the caller casts them
-/// to this one.
+/// A given Arrow type. Columns of this type are built as columns of another type, and the caller
+/// casts them to this type.
 #[derive(Debug, PartialEq)]
 pub struct Given {
     /// The name of the type in Arrow, for messages.
@@ -84,8 +84,8 @@ pub struct Given {
 /// The values that fit a given type. Casting does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// The values that fit the type used to build the columns. If that type is a structure, any
-    /// fields of a value that the structure lacks are omitted.
+    /// The values that fit the type used to build the columns. If that type is a structure, fields
+    /// that a value has and the structure lacks are omitted.
     Same,
     /// No value.
     Nothing,

@@ -152,8 +152,8 @@ struct Written {
     learner: Option<Learner>,
     output: Output,
     count: u64,
-    /// The number of rows without any of the wanted columns. They are held back until the next row
-    /// is written, because the wanted columns may turn out not to exist.
+    /// The number of rows without any of the wanted columns. These rows are held back until the
+    /// next row is written, because the wanted columns may turn out not to exist.
     held_count: u64,
     stop: Option<Stop>,
 }
@@ -169,7 +169,8 @@ struct Current {
     /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were counted but not kept, because their record has too many.
+    /// The number of faults that were counted but not kept, because their record has too many
+    /// faults.
     more_fault_count: u64,
 }
 
@@ -325,7 +326,7 @@ impl Table {
 
     /// Returns the faults found since the last call, each with the index of its record. Also
     /// returns the number of faults that were counted but not kept, because their record has too
-    /// many.
+    /// many faults.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),

@@ -1,7 +1,7 @@
 //! The directory of a segmented log that is being followed, and the files in it.
 //!
-//! The writer doesn't start a file until the previous one is complete, so once a file has a
-//! successor, it no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
+//! The writer doesn't start a file until the previous one is complete, so a file that has a
+//! successor no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::Path;
@@ -60,8 +60,8 @@ pub(super) fn origin_of(path: &Path, start: u64) -> Result<u64, Error> {
     }
 }
 
-/// Returns the error to report if the file at `origin` cannot be opened. `absolute` is the absolute
-/// path of the directory, but the error shows it as `path`.
+/// Returns the error to report if the file at `origin` cannot be opened. The directory's absolute
+/// path is `absolute`, but the error shows `path`.
 pub(super) fn not_opened(path: &Path, absolute: &Path, origin: u64, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound
         && let Ok(segments) = list_again(absolute)

@@ -121,7 +121,7 @@ pub struct Follower {
     pub(super) position: u64,
     pub(super) last: Last,
     pub(super) unreported: Unreported,
-    /// A record that was found but not taken.
+    /// A record that was found but has not been taken yet.
     found: Option<RecordSpan>,
     /// Whether the format of the log was detected from the contents of one of its files.
     pub(super) is_known_log: bool,
@@ -340,7 +340,8 @@ impl Follower {
     }
 
     /// Checks whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record
-    /// without reading the file: one found along with the previous record, or one not taken yet.
+    /// without reading the file: either a record found along with the previous record, or a record
+    /// not taken yet.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
@@ -752,8 +753,9 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and directory that now have the names of the followed ones. These may
-    /// be copies. Returns an error if they don't belong to the same log.
+    /// Continues in the file and directory that now have the names of the followed file and
+    /// directory. The new ones may be copies. Returns an error if they don't belong to the followed
+    /// log.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;

@@ -197,8 +197,8 @@ impl Follower {
         Ok(is_passed)
     }
 
-    /// Checks whether all bytes that determine the log's format have been written, which is the
-    /// case if data follows them, even after a long run of zeros.
+    /// Checks whether all bytes that determine the log's format have been written. This is the case
+    /// if data follows these bytes, even after a long run of zeros.
     pub(super) fn is_head_written(&mut self) -> Result<bool, Error> {
         let status = self.file.status()?;
         let file = &self.file;

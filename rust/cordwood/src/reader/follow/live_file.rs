@@ -27,11 +27,11 @@ const READ_LEN_MIN: usize = BLOCK_LEN + 16;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileStatus {
     pub(super) file_len: u64,
-    /// Whether the path refers to another file or no longer exists. Always false in a segmented
-    /// log.
+    /// Whether the path no longer exists or now refers to a different file. Always false in a
+    /// segmented log.
     pub(super) is_rotated: bool,
-    /// Whether this segment's path now refers to another segment, possibly in another directory.
-    /// Only the other segment's contents show whether it belongs to the same log.
+    /// Whether this segment's path now refers to a different segment, possibly in another
+    /// directory. Only that segment's contents show whether it belongs to the followed log.
     pub(super) is_replaced: bool,
 }
 
@@ -246,8 +246,8 @@ impl LiveFile {
         self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
         self.buffer.resize(self.buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // Bytes after `file_len` belong to the log only in its newest file. There, the next read
-        // returns them.
+        // Bytes after `file_len` belong to the log only if this is its newest file, in which case
+        // the next read returns them.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let buffer = &mut self.buffer[..self.read_len.min(rest)];
         self.len = read_full_at(&self.file, buffer, offset.saturating_sub(self.origin))?;

@@ -122,8 +122,8 @@ fn schedules(count: usize) -> Vec<Vec<usize>> {
     lists
 }
 
-/// Follows `path` and makes each change before the call that `schedule` gives for it. Returns the
-/// records and the format. Changes scheduled after the last call of a poll happen between two
+/// Follows `path`, and makes each change before the call to which `schedule` assigns it. Returns
+/// the records and the format. Changes scheduled after the last call of a poll happen between two
 /// polls.
 fn follow(path: &Path, changes: Vec<Change>, schedule: &[usize], is_rotated: bool) -> (Vec<Vec<u8>>, LogFormat) {
     let options = FollowOptions::default().with_retry(0, Duration::ZERO);

@@ -84,8 +84,8 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format in which to append to a log. It has the given dialect, or the log's own if
-/// none is given. Also returns the detected foreign format if a dialect is given.
+/// Returns the format in which to append to a log. The format has the given dialect, or the log's
+/// own dialect if none is given. Also returns the detected foreign format if a dialect is given.
 ///
 /// A packed log keeps the compression that its mark names. If the mark is lost, it keeps the
 /// compression of its first container. The given compression is only used if the file has neither a

@@ -22,8 +22,8 @@ pub(super) struct Tail {
     /// Whether a sector, or the damaged part of one, is all zeros. Such a sector was never written,
     /// even though the file already had its new length.
     has_zero_sector: bool,
-    /// Whether part of the tail cannot be the remainder of an interrupted write, because it is a
-    /// record that is complete, or complete except for one flipped bit.
+    /// Whether part of the tail is a record that is complete, or complete except for one flipped
+    /// bit, so it cannot be the remainder of an interrupted write.
     has_whole_record: bool,
     /// Whether any byte of the tail is nonzero.
     pub(super) has_data: bool,
@@ -118,8 +118,8 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
 }
 
 /// Checks whether `bytes` contains a complete record, or the start of one that may be complete.
-/// Engine metadata is treated like a record. `bytes` is the remainder of a block after damage,
-/// which readers do not search for records.
+/// Engine metadata is treated like a record. `bytes` is the remainder of a block after damage.
+/// Readers do not search it for records.
 ///
 /// If the data of a damaged record contains log fragments, this check mistakes them for a record. A
 /// false alarm is better than a silent loss of data.

@@ -100,8 +100,8 @@ impl LogFile {
     }
 
     /// Returns the bytes that followed the last complete record when the log was opened, or `None`
-    /// if there were none. Depending on the [options](LogFileOptions::on_torn_tail), these bytes
-    /// were cut off or kept.
+    /// if no bytes followed it. Depending on the [options](LogFileOptions::on_torn_tail), these
+    /// bytes were cut off or kept.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
     }
@@ -168,7 +168,8 @@ impl LogFile {
         self.append_and(record, false)
     }
 
-    /// Appends a record, and returns its offset once it and everything before it are on the disk.
+    /// Appends a record. Once the record and everything before it are on the disk, returns the
+    /// record's offset.
     ///
     /// While one thread waits for the disk, others can append. The next sync covers everything
     /// appended in the meantime.
@@ -330,7 +331,7 @@ impl LogFile {
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }
 
-    /// Waits until everything that has been written is on the disk, if `unsynced` contains a state.
+    /// If `unsynced` contains a state, waits until everything that has been written is on the disk.
     pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
         let Some(state) = unsynced else { return Ok(()) };
         let end = state.written;
@@ -485,7 +486,7 @@ impl LogFile {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Write`] if records after [`durable_offset`](Self::durable_offset) may
-    /// be lost. The log is closed even then.
+    /// be lost. The log is closed even if this error is returned.
     ///
     /// ```
     /// use cordwood_log::{Error, ErrorKind, LogFile, LogFileOptions};

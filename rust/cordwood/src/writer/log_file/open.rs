@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, unsupported};
 use crate::writer::append::{Recovered, cut, recover, unsynced};
 use crate::writer::storage::{DiskFile, Storage};
 
-/// Rejects options that the dialect does not support, and logs that are never appended to.
+/// Rejects logs that are never appended to, and options that the dialect does not support.
 pub(in crate::writer) fn check_appended_to(format: LogFormat, path: Option<&Path>) -> Result<(), Error> {
     unsupported(format.check(), path)?;
     if format.is_appended_to() {
@@ -149,8 +149,8 @@ impl LogFile {
         let path = path.as_ref();
         // This check must come first, because opening the path would create the file.
         check_appended_to(options.format(), Some(path))?;
-        // A log with a checkpoint must already exist. If it is lost, creating a new log would hide
-        // the loss.
+        // A log with a checkpoint must already exist. If the log is lost, creating a new log would
+        // hide the loss.
         let is_new = options.checkpoint.unwrap_or(0) == 0;
         let mut open = OpenOptions::new();
         let file = DiskFile::open(path, open.read(true).write(true).create(is_new).truncate(false))?;

@@ -17,8 +17,8 @@ use crate::options::{log_options, options};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// The log only syncs on request. Written records survive the end of the process, but a machine
-    /// crash may lose them.
+    /// The log only syncs on request. Written records survive the end of the process, but can be
+    /// lost if the machine crashes.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every policy except `Never` syncs on close.
@@ -115,10 +115,10 @@ options! {
         /// An offset where a record starts or ends, such as an earlier
         /// [`durable_offset`](crate::LogFile::durable_offset). Everything before it must be known
         /// to be on the disk. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from
-        /// here to find its end. It also rewrites the bytes after this offset, because a sync may
-        /// have failed in the process that wrote them. If the checkpoint is greater than 0, the
-        /// file must exist. Default: `None`, which reads the file from its start, and does not
-        /// rewrite any bytes unless a sync has failed in this process.
+        /// this offset to find the file's end. It also rewrites the bytes after this offset,
+        /// because a sync may have failed in the process that wrote them. If the checkpoint is
+        /// greater than 0, the file must exist. Default: `None`, which reads the file from its
+        /// start, and does not rewrite any bytes unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
         /// The dialect to write. See [`Encoder::with_format`](crate::codec::Encoder::with_format).
         /// In Pebble's dialect, closing the log writes the end-of-log trailer. Default: `None`,

@@ -22,7 +22,7 @@ pub(in crate::writer) struct State {
     pub(super) durable: u64,
     /// Whether the file's name has been synced to disk. Until then, a machine crash can lose the file.
     pub(super) is_name_durable: bool,
-    /// Whether a thread is syncing. It does so without holding the lock.
+    /// Whether a thread is syncing, which it does without holding the lock.
     pub(super) is_syncing: bool,
     /// The number of threads waiting for a sync, including the thread that is syncing.
     pub(super) waiting: usize,
@@ -130,7 +130,7 @@ impl State {
     }
 }
 
-/// Returns the state after a thread panicked while holding the lock. The state may be inconsistent.
+/// Returns the state, which may be inconsistent because a thread panicked while holding the lock.
 #[cold]
 pub(super) fn after_panic(mut state: MutexGuard<'_, State>) -> MutexGuard<'_, State> {
     state.fail("append", io::Error::other("it panicked"));

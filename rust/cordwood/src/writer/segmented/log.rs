@@ -25,8 +25,8 @@ const EXPIRED_MAX: usize = 64;
 ///
 /// A segmented log is like a [`LogFile`] without a length limit. Each of its files is a segment. An
 /// append that would make the last segment longer than [`segment_len`](LogFileOptions::segment_len)
-/// starts a new one. [`prune_before`](SegmentedLog::prune_before) removes the oldest segments. The
-/// options [`retention_bytes`](LogFileOptions::retention_bytes) and
+/// starts a new segment. [`prune_before`](SegmentedLog::prune_before) removes the oldest segments.
+/// The options [`retention_bytes`](LogFileOptions::retention_bytes) and
 /// [`retention_time`](LogFileOptions::retention_time) remove old segments each time a segment
 /// starts. Offsets are log offsets: they increase across segments and never change. Each segment is
 /// also an ordinary log file, in the [`LEVELDB`](Dialect::LEVELDB) or [`PACKED`](Dialect::PACKED)
@@ -70,7 +70,7 @@ pub struct SegmentedLog {
     owner: u64,
     first_offset: AtomicU64,
     /// Held by the thread that removes segments, so that the oldest segment is removed first. A
-    /// thread that needs both this lock and the one on `segments` takes this one first. A thread
+    /// thread that needs both this lock and the one on `segments` takes this lock first. A thread
     /// that holds `segments` must not wait for this lock.
     pruning: Mutex<()>,
     /// Held while a record is appended or a segment is started, but not while a thread waits for a
@@ -83,7 +83,7 @@ struct Segments {
     /// `None` once the log is closed.
     directory: Option<Arc<dyn Directory>>,
     /// The last segment. No other segment is open, except while a thread is still waiting for an
-    /// earlier one to be synced.
+    /// earlier segment to be synced.
     active: Arc<LogFile>,
     /// The log offsets where the segments start. There is always at least one.
     starts: VecDeque<u64>,
@@ -96,8 +96,8 @@ impl Segments {
     }
 
     /// Updates the state after the oldest segment has been removed. Marks the log as failed if the
-    /// removal couldn't be synced, because a crash could bring this segment back without the next
-    /// one.
+    /// removal couldn't be synced, because a crash could bring the removed segment back without the
+    /// next one.
     fn removed(&mut self, synced: io::Result<()>) -> Result<(), Error> {
         synced.map_err(|source| self.active.fail("sync", source))?;
         self.starts.pop_front();
@@ -237,8 +237,8 @@ impl SegmentedLog {
         self.status().offset
     }
 
-    /// Returns how much of the log is on the disk, as a log offset. Everything before it survives a
-    /// machine crash. After opening, this offset is where the last segment starts.
+    /// Returns how much of the log is on the disk, as a log offset. Everything before this offset
+    /// survives a machine crash. After opening, this offset is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -293,8 +293,8 @@ impl SegmentedLog {
         Ok(offset)
     }
 
-    /// Appends several records under one lock and returns how many were appended. They may be
-    /// spread over several segments. If the policy requires a sync, the log syncs after the last
+    /// Appends several records under one lock and returns how many were appended. The records may
+    /// be spread over several segments. If the policy requires a sync, the log syncs after the last
     /// record. Starting a segment also syncs, under any policy. Other threads wait until all the
     /// records have been appended. The iterator must not use the log itself.
     ///
@@ -395,7 +395,7 @@ impl SegmentedLog {
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
         let segments = self.usable()?;
         if offset <= segments.base() {
-            // Everything before this segment was on the disk when it was created.
+            // Everything before this segment was on the disk when the segment was created.
             return Ok(());
         }
         let log = Arc::clone(&segments.active);
@@ -428,7 +428,7 @@ impl SegmentedLog {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if a segment cannot be removed. The segments before it have already been
+    /// * [`ErrorKind::Io`] if a segment cannot be removed. Earlier segments have already been
     ///   removed. The log stays usable, and another call tries again.
     /// * [`ErrorKind::Write`] if the directory cannot be synced. Every later call also fails.
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
@@ -498,8 +498,8 @@ impl SegmentedLog {
             if !directory.has(next) {
                 return error;
             }
-            // The new segment is named after the end of the active one, so the active one must not
-            // grow any further.
+            // The new segment is named after the end of the active segment, which must therefore
+            // not grow any further.
             let source = match error.kind {
                 ErrorKind::Io { source } => source,
                 kind => io::Error::other(kind.to_string()),
@@ -515,8 +515,8 @@ impl SegmentedLog {
     }
 
     /// Removes the oldest segments, as specified by `retention_bytes` and `retention_time`, but no
-    /// more than [`EXPIRED_MAX`], because appends wait for this. A segment that can't be removed,
-    /// or that another thread is removing, is left for next time.
+    /// more than [`EXPIRED_MAX`], because appends wait for the removals. A segment that can't be
+    /// removed, or that another thread is removing, is left for next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
@@ -594,7 +594,7 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
 }
 
 /// Checks the format of the existing segments. Sets `options` to the format of the previous segment
-/// if the newest one does not reveal its format yet.
+/// if the newest segment does not reveal its own format yet.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

@@ -14,8 +14,8 @@ use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatc
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// If the rows of a record's earlier operations have been taken, this is the operation to
-    /// continue with.
+    /// The operation to continue with, if the rows of the record's earlier operations have been
+    /// taken.
     next: Option<(Engine, Position)>,
 }
 
@@ -113,7 +113,7 @@ impl Decode for Edits {
     }
 }
 
-/// Decodes version edits into one row for each table that is still live after all of them.
+/// Decodes version edits into one row for each table that is still live after all edits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveFiles(VersionState);
 
@@ -148,8 +148,8 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // With this table gone, the next row is always the first table, so no position has to
-            // be kept.
+            // Once this table is removed, the next row is always the first table, so no position
+            // has to be kept.
             state.remove_first_table();
         }
     }

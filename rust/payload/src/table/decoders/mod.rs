@@ -68,7 +68,7 @@ pub struct Facts {
 /// Receives the rows and the faults of a record.
 pub trait Sink {
     /// Takes a row, and returns whether there was room for it. If not, the decoder stops. When the
-    /// decoder is given the same record again, it resumes with the same row.
+    /// decoder is given the same record again, it resumes with this row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
     /// Takes a fault in the record. Faults are passed before the record's first row. If there was
@@ -195,8 +195,8 @@ impl Decoder {
         self.0.record(record, sink).map_err(|fault| *fault)
     }
 
-    /// Passes the whole value of a record to `take`, and returns whether the record has one. It has
-    /// none if the decoder's rows don't describe records of this kind.
+    /// Passes the whole value of a record to `take`, and returns whether the record has one. A
+    /// record has no value if the decoder's rows don't describe records of this kind.
     ///
     /// # Errors
     ///

@@ -1,6 +1,5 @@
 //! The row for a Weights & Biases run. It holds either a description of the run (who ran which
-//! program, where, when, and how the run ended), or the summary or the configuration after all
-//! changes.
+//! program, where, when, and how the run ended), or the final summary or configuration.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};

@@ -91,7 +91,8 @@ fn seconds(microseconds: i64) -> Value<'static> {
 pub(super) struct Output {
     /// The unfinished lines at the ends of the streams, in the order in which they started.
     unfinished: Vec<Line>,
-    /// The length of the text whose rows the sink has taken, or 0 if it had room for all rows.
+    /// The length of the text whose rows the sink has taken, or 0 if the sink had room for all
+    /// rows.
     taken_len: usize,
 }
 
@@ -212,7 +213,7 @@ impl Decode for Output {
     }
 }
 
-/// Parses a run value's JSON text. Returns the value's fault if it cannot be read.
+/// Parses a run value's JSON text. Returns a fault if the value cannot be read.
 pub(super) fn read_value<'r>(
     record: &[u8],
     text: &'r [u8],
@@ -229,7 +230,7 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault for a refused value. This is an `Err` if the whole record is refused.
+/// Returns the fault for a refused value, as an `Err` if the whole record is refused.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());
@@ -312,7 +313,7 @@ struct Found<'v> {
 
 impl<'v> Found<'v> {
     /// Adds a value, or the values inside a dictionary. Stops at the first name already in use, and
-    /// returns it.
+    /// returns that name.
     fn add(&mut self, name: String, value: Value<'v>, is_flat: bool) -> Result<Option<String>, TryReserveError> {
         match value {
             Value::Object(items) if is_flat => {
