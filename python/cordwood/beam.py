@@ -369,7 +369,7 @@ class ReadAllFromLog(PTransform):
         compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Compressed files and logs in
             a dialect with log numbers can't be split. A compressed file that ends early raises an `EOFError` under
             every policy. Default: `"auto"`, which decides based on the file name extension.
-        with_filename: Whether each element is a tuple of the path and the record or list. Default: `False`.
+        with_filename: Whether each element is a tuple: the path, and the record or list. Default: `False`.
         as_batches: With `True`, each element is a list of records totalling about 256 KiB, and reading takes half as
             long. With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
             Default: `False`, which makes each element a record.

@@ -199,7 +199,7 @@ class TornTailError(_RegionError):
         path: The file.
         offset: The file offset after the last complete record.
         length: The number of bytes from `offset` to the end of the file.
-        reason: Why these bytes are not a record, as in `SkippedRegion.reason`.
+        reason: The reason why these bytes are not a record. See `SkippedRegion.reason`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")

@@ -133,7 +133,7 @@ class Table(NativeTable):
             threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: A row's own column has the same name as one of the columns that each row starts with.
+            HasFirstError: The record has a column with the name of one of the columns that start every row.
             MisfitError: A value has no column, or does not fit its column.
             TooManyColumnsError: There are too many columns.
         """

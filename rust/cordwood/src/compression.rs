@@ -129,7 +129,8 @@ fn header_len(frame: &[u8]) -> Option<usize> {
     Some(5 + window_len + dictionary_len + content_len)
 }
 
-/// Creates a new compressor, because compressors carry no state over between records.
+/// The clone is a new compressor with the same options. Records are compressed independently, so it
+/// needs no state from the original.
 impl Clone for Compressor {
     fn clone(&self) -> Self {
         #[cfg(feature = "zstd")]

@@ -273,9 +273,9 @@ unsafe fn base_append<'py, T: FastAppend>(
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY:
     // - As the caller promises, the thread is attached, and the objects outlive the call.
-    // - Each function returns a new reference, or null or -1 with an exception set; the results are
-    //   checked. `PyTuple_GetItem`, however, returns a borrowed reference, which is not null
-    //   because each index is within the tuple.
+    // - Each function returns a new reference. If it sets an exception, it returns null or -1
+    //   instead, which is checked. `PyTuple_GetItem`, however, returns a borrowed reference, which
+    //   is not null because each index is within the tuple.
     // - The tuple has room at each index, and there is no other reference to it. The tuple takes
     //   ownership only of new references.
     unsafe {

@@ -383,8 +383,8 @@ impl Cursor {
         }
     }
 
-    /// Takes the next batch that threads have read ahead. Returns `false` if the core's reader has
-    /// to take over.
+    /// Takes the next batch from the threads that read ahead. Returns `false` if the core's reader
+    /// has to take over.
     fn take_ahead(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<bool, Stop> {
         if self.options.dialect.is_none() {
             let format = released(py, || self.reader.format()).map_err(Stop::Failed)?;

@@ -28,8 +28,8 @@ impl<'v> Row<'v> {
         Row(first.chain(self.0.iter().copied()).collect())
     }
 
-    /// Returns the row with only the wanted cells, in the order of `names`. A name is either the
-    /// name of a column, or `a.b` for the field `b` of the column `a`.
+    /// Returns the row with only the wanted cells, in the order of `names`. A name refers to a
+    /// column, or in the form `a.b`, to the field `b` of the column `a`.
     ///
     /// A name with dots refers to the column with exactly this name, if there is one. Otherwise, it
     /// refers to a field. If several columns have such a field, the column with the longest name is
