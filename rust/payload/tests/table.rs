@@ -34,6 +34,14 @@ fn decoded<T>(rows: &str, record: &[u8], take: impl FnMut(&Row<'_>) -> T) -> Res
     Ok((sink.1, sink.2))
 }
 
+#[test]
+fn every_decoder_name_creates_a_decoder() {
+    for name in Decoder::NAMES {
+        assert!(Decoder::named(name, Facts::default()).is_some(), "{name}");
+    }
+    assert!(Decoder::named("", Facts::default()).is_none());
+}
+
 /// The result of `take` for the row of a document.
 fn of_json<T>(record: &str, take: impl FnMut(&Row<'_>) -> T) -> Option<T> {
     decoded("json", record.as_bytes(), take).unwrap().0

@@ -148,8 +148,7 @@ impl<D: Decode + Clone + 'static> Another for D {
 }
 
 impl Decoder {
-    /// Creates the decoder with this name, given these facts about the log. Returns `None` if the
-    /// name is unknown. The names are:
+    /// The names of all decoders:
     ///
     /// - `raw`: any records. The row contains the bytes.
     /// - `write-batch`: LevelDB, RocksDB or Pebble write batches. Each operation is a row.
@@ -165,6 +164,25 @@ impl Decoder {
     ///   row.
     /// - `wandb-output`: records from a Weights & Biases run. Each printed line is a row.
     /// - `swanlab-history`: records from a SwanLab run. Each logged number is a row.
+    pub const NAMES: [&str; 14] = [
+        "raw",
+        "write-batch",
+        "version-edit",
+        "live-files",
+        "entity",
+        "json",
+        "wandb",
+        "wandb-history",
+        "wandb-run",
+        "wandb-summary",
+        "wandb-config",
+        "wandb-metrics",
+        "wandb-output",
+        "swanlab-history",
+    ];
+
+    /// Creates the decoder with this [name](Self::NAMES), given these facts about the log. Returns
+    /// `None` if the name is unknown.
     pub fn named(name: &str, facts: Facts) -> Option<Self> {
         Some(Decoder(match name {
             "raw" => Box::new(json::Raw),
