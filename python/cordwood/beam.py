@@ -649,16 +649,19 @@ class WriteToLog(PTransform):
         compression: CompressionName | None = None,
     ) -> None:
         super().__init__()
-        _check_text("file_path_prefix", file_path_prefix)
-        _check_text("file_name_suffix", file_name_suffix)
+        names = {
+            "file_path_prefix": file_path_prefix,
+            "file_name_suffix": file_name_suffix,
+            "shard_name_template": shard_name_template or "",
+        }
+        for option, text in names.items():
+            _check_text(option, text)
+            if has_magic(text):
+                raise ValueError(f"{option} has a character of a pattern, *, ? or [: {text}")
         _check_at_least("num_shards", num_shards, 0)
         if triggering_frequency is not None and triggering_frequency <= 0:
             raise ValueError(f"triggering_frequency must be more than 0, not {triggering_frequency}")
         Writer(io.BytesIO(), "w", dialect=dialect, compression=compression).close()
-        names = {"file_path_prefix": file_path_prefix, "file_name_suffix": file_name_suffix}
-        for option, text in {**names, "shard_name_template": shard_name_template or ""}.items():
-            if has_magic(text):
-                raise ValueError(f"{option} has a character of a pattern, *, ? or [: {text}")
         self._sink_for = partial(
             _Sink,
             file_path_prefix,

@@ -24,7 +24,7 @@ enum As {
     Entity,
     Wandb,
     Swanlab,
-    /// A table from the decoder with this index in [`Decoder::NAMES`], modulo its length.
+    /// A table from the decoder with this index in [`Decoder::names`], modulo their number.
     Table(u8),
 }
 
@@ -144,7 +144,10 @@ impl Sink for Count {
 }
 
 fn table(of: u8, text: &[u8]) {
-    let rows = Decoder::NAMES[usize::from(of) % Decoder::NAMES.len()];
+    let mut names = Decoder::names();
+    let rows = names
+        .nth(usize::from(of) % names.len())
+        .expect("the index is below the length");
     let records = || text.split(|&byte| byte == b'\n').map(Record::of);
     let mut count = Count::default();
     let mut decoder = Decoder::named(rows, Facts::default()).expect("it is a name");

@@ -147,8 +147,29 @@ impl<D: Decode + Clone + 'static> Another for D {
     }
 }
 
+/// A function that creates a decoder.
+type Create = fn(Facts) -> Box<dyn Decode>;
+
+/// All decoders, each with its name.
+const DECODERS: [(&str, Create); 14] = [
+    ("raw", |_| Box::new(json::Raw)),
+    ("write-batch", |facts| Box::new(engine::Batches::new(facts))),
+    ("version-edit", |_| Box::new(engine::Edits)),
+    ("live-files", |_| Box::new(engine::LiveFiles::default())),
+    ("entity", |_| Box::new(entity::Entities)),
+    ("json", |_| Box::new(json::Json { has_offset: false })),
+    ("wandb", |_| Box::new(json::Json { has_offset: true })),
+    ("wandb-history", |_| Box::new(wandb::History)),
+    ("wandb-run", |facts| Box::new(run::Run::new(&facts))),
+    ("wandb-summary", |facts| Box::new(run::Changes::new(false, &facts))),
+    ("wandb-config", |facts| Box::new(run::Changes::new(true, &facts))),
+    ("wandb-metrics", |_| Box::new(wandb::Metrics::default())),
+    ("wandb-output", |_| Box::new(wandb::Output::default())),
+    ("swanlab-history", |_| Box::new(swanlab::Swanlab)),
+];
+
 impl Decoder {
-    /// The names of all decoders:
+    /// Returns the names of all decoders:
     ///
     /// - `raw`: any records. The row contains the bytes.
     /// - `write-batch`: LevelDB, RocksDB or Pebble write batches. Each operation is a row.
@@ -164,43 +185,15 @@ impl Decoder {
     ///   row.
     /// - `wandb-output`: records from a Weights & Biases run. Each printed line is a row.
     /// - `swanlab-history`: records from a SwanLab run. Each logged number is a row.
-    pub const NAMES: [&str; 14] = [
-        "raw",
-        "write-batch",
-        "version-edit",
-        "live-files",
-        "entity",
-        "json",
-        "wandb",
-        "wandb-history",
-        "wandb-run",
-        "wandb-summary",
-        "wandb-config",
-        "wandb-metrics",
-        "wandb-output",
-        "swanlab-history",
-    ];
+    pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+        DECODERS.iter().map(|&(name, _)| name)
+    }
 
-    /// Creates the decoder with this [name](Self::NAMES), given these facts about the log. Returns
+    /// Creates the decoder with this [name](Self::names), given these facts about the log. Returns
     /// `None` if the name is unknown.
     pub fn named(name: &str, facts: Facts) -> Option<Self> {
-        Some(Decoder(match name {
-            "raw" => Box::new(json::Raw),
-            "write-batch" => Box::new(engine::Batches::new(facts)),
-            "version-edit" => Box::new(engine::Edits),
-            "live-files" => Box::new(engine::LiveFiles::default()),
-            "entity" => Box::new(entity::Entities),
-            "json" => Box::new(json::Json { has_offset: false }),
-            "wandb" => Box::new(json::Json { has_offset: true }),
-            "wandb-history" => Box::new(wandb::History),
-            "wandb-run" => Box::new(run::Run::new(&facts)),
-            "wandb-summary" => Box::new(run::Changes::new(false, &facts)),
-            "wandb-config" => Box::new(run::Changes::new(true, &facts)),
-            "wandb-metrics" => Box::new(wandb::Metrics::default()),
-            "wandb-output" => Box::new(wandb::Output::default()),
-            "swanlab-history" => Box::new(swanlab::Swanlab),
-            _ => return None,
-        }))
+        let (_, create) = DECODERS.iter().find(|&&(other, _)| other == name)?;
+        Some(Decoder(create(facts)))
     }
 
     /// Passes the rows and the faults of a record to `sink`. Returns whether there was room for all
