@@ -18,7 +18,7 @@ LAYERS = (
     *("cordwood._follow", "cordwood._claims", "cordwood._pickling", "cordwood._open", "cordwood.payload."),
     *("cordwood._inputs.input", "cordwood._inputs.kind", "cordwood._inputs.stores", "cordwood._inputs.exports"),
     *("cordwood._inputs.files", "cordwood._inputs.", "cordwood._splits", "cordwood._tables."),
-    *("cordwood._summary", "cordwood._databases", "cordwood._fold", "cordwood._many", "cordwood._content", "cordwood"),
+    *("cordwood._databases", "cordwood._summary", "cordwood._many", "cordwood._content", "cordwood"),
     *("cordwood._map.", "cordwood._evidence.", "cordwood.compat.", "cordwood.beam", "cordwood._spark."),
     *("pyspark_cordwood", "cordwood.cli.", "cordwood.cli", "cordwood.__main__"),
 )
@@ -31,13 +31,13 @@ LATE = ("cordwood._html", "cordwood._log", "cordwood._remote", "cordwood.payload
 
 TOOLS = ("cordwood._map", "cordwood._evidence", "cordwood.beam", "cordwood.compat")
 PUBLIC = ("cordwood", "cordwood.errors", "cordwood.payload", "cordwood.types", "cordwood.typing", "cordwood._text")
-"""The modules that tools may use. `_text` has only words."""
+"""The modules that tools may use. `_text` has only names and words."""
 
 LACKS = {
     "cordwood._evidence": {
         *("cordwood._native", "cordwood._remote", "cordwood._jsonable", "cordwood._summary", "cordwood._databases"),
         *("cordwood._inputs.each", "cordwood._inputs.exports", "cordwood._inputs.files", "cordwood._inputs.input"),
-        *("cordwood._fold", "cordwood._map.svg", "cordwood._tables.payloads"),
+        *("cordwood._map.svg", "cordwood._tables.payloads"),
     },
     "cordwood.beam": {
         *("cordwood._native", "cordwood._remote", "cordwood._claims", "cordwood._tables.payloads"),

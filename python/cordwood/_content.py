@@ -9,15 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cordwood._databases import judged
-from cordwood._fold import Fold
 from cordwood._inputs.each import Progress, each
 from cordwood._inputs.exports import overall_message
 from cordwood._inputs.files import expand, is_stream
 from cordwood._inputs.input import Input, dialect_of_empty_run, is_of_export
 from cordwood._native import Reader, RecordDecoder, verify
 from cordwood._remote import with_options
-from cordwood._summary import is_torn, zeros_inside, zeros_of
+from cordwood._summary import Fold, is_torn, judged, zeros_inside, zeros_of
 from cordwood._tables.payloads import VERSION_EDIT, kinds_of
 from cordwood._text import source_name
 from cordwood.errors import CordwoodError

@@ -16,7 +16,6 @@ import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
 
 from cordwood._inputs.files import is_path
 from cordwood._inputs.input import Input
@@ -109,20 +108,6 @@ def database_in(directory: str, damaged: Collection[str] = ()) -> Database | Non
         if database is None or database.ok or _Directory(directory).version == found.version:
             break
     return database
-
-
-_Read = TypeVar("_Read")
-
-
-def judged(path: object, read: _Read) -> _Read:
-    """Returns a log's `Report` or `Stat`, adjusted for the other files in its directory.
-
-    If the file for a database's newest log still belongs entirely to another log, that isn't a fault, and
-    `other_log_number` is set to `None`.
-    """
-    log: Any = read
-    is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
-    return read if is_fault else log._replace(other_log_number=None)
 
 
 def is_without_record(path: object, number: int | None) -> bool:

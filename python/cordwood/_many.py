@@ -12,8 +12,6 @@ from os import fsdecode
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from cordwood._databases import judged
-from cordwood._fold import Fold
 from cordwood._inputs.destinations import check_new_directory, new_directories
 from cordwood._inputs.each import Progress, Read, each, each_start
 from cordwood._inputs.exports import export_text, exports_of
@@ -25,6 +23,7 @@ from cordwood._native import stat as stat_one
 from cordwood._native import verify as verify_one
 from cordwood._open import Split, part_of
 from cordwood._remote import source_of, with_options
+from cordwood._summary import Fold, judged
 from cordwood._tables.payloads import PAYLOADS, other_kind
 from cordwood._text import damaged_text, quantity
 from cordwood.types import Database, Export, Report

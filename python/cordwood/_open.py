@@ -8,6 +8,7 @@ from os import PathLike, fsdecode
 from typing import Any, Literal, NamedTuple, overload
 
 from cordwood._native import Follower, Position, Reader, Writer, moved_to
+from cordwood._text import is_url
 from cordwood.errors import _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import Hint
 from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, Source
@@ -54,8 +55,6 @@ class Split(NamedTuple):
     source: RangeReadable | None = None
 
     def __reduce__(self) -> tuple[type[Split], tuple[Any, ...]]:
-        from cordwood._remote import is_url
-
         is_local = self.source is None and not is_url(self.path)
         path = os.path.abspath(self.path) if is_local else self.path
         return Split, (path, *self[1:])
@@ -81,7 +80,7 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
         own["start"] = moved_to(position, split.start)
     if file_len is None or split.source is not None or "://" not in split.path:
         return source, options | own
-    from cordwood._remote import is_url, ranges_of_url
+    from cordwood._remote import ranges_of_url
 
     return ranges_of_url(split.path, file_len) if is_url(split.path) else source, options | own
 

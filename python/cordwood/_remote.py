@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cordwood._native import Position, crc32c, detect, marks_of, start_of
+from cordwood._text import URL, is_url
 from cordwood.errors import CordwoodError, LogChangedError, _add_hint  # pyright: ignore[reportPrivateUsage] - of the package, not for users
 from cordwood.types import BLOCK_LEN, Hint, LogFormat
 from cordwood.typing import RangeReadable, ReadableBuffer
@@ -62,40 +63,6 @@ _PACKAGES = {
     "hf": "huggingface_hub",
 }
 """The packages that fsspec needs for the URLs of common stores."""
-
-
-def is_url(name: str) -> bool:
-    """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, rather than a path.
-
-    A single letter before a colon is a drive letter.
-    """
-    return _URL.fullmatch(name) is not None
-
-
-_URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
-"""Matches the parts of a chain: any caches, the first URL, and the rest, such as an archive."""
-
-
-def local_path(name: str) -> str | None:
-    """Returns the path of the local file or archive that a name refers to, or `None` for any other URL."""
-    if not is_url(name):
-        return name
-    # In a chain of URLs, the bytes come from the last part.
-    protocol, _, path = name.rpartition("::")[2].partition("://")
-    return path if protocol in ("file", "local") else None
-
-
-def own_path(name: str) -> str | None:
-    """Returns the path of the file at a path or URL. `None` if the file is in a store or archive."""
-    url = _URL.fullmatch(name)
-    # A cache contains the same bytes as the file, whereas an archive contains several members.
-    return None if url and "://" in (url[3] or "") else local_path(name)
-
-
-def base_name(name: str) -> str:
-    """Returns the last part of a path or a URL. For an archive member, this is the last part of its path."""
-    url = _URL.fullmatch(name)
-    return os.path.basename(url[2] if url else name)
 
 
 class _Url(str):
@@ -230,7 +197,7 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
                 found |= fs.find(directory, detail=True)
     if not found:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    chain = cast("re.Match[str]", _URL.fullmatch(url))
+    chain = cast("re.Match[str]", URL.fullmatch(url))
     directory_len = len(path if url.endswith("/") else re.split(r"[*?[]", path)[0].rpartition("/")[0])
     files: list[tuple[str, str, bool, int, str | None]] = []
     for name, info in sorted(found.items()):

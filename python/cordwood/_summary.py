@@ -1,14 +1,21 @@
-"""Summarises one reading of a log for a verb's output, `--strict` and the exit status."""
+"""Summarises the reading of one log, and of all the files of a source."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from cordwood._inputs.input import dialect_of_empty_run
+from cordwood._databases import databases_of, is_without_record
+from cordwood._inputs.each import Result
+from cordwood._inputs.exports import exports_of
+from cordwood._inputs.input import Input, dialect_of_empty_run
 from cordwood._native import Reader, left_out
+from cordwood._open import Split
 from cordwood._text import quantity
 from cordwood.types import (
     BLOCK_LEN,
+    Database,
+    Export,
     FragmentPart,
     LogFormat,
     OutcomeKind,
@@ -17,6 +24,8 @@ from cordwood.types import (
     Severity,
     SkippedRegion,
 )
+
+T = TypeVar("T")
 
 _HEADER_LEN_MIN = 7
 """The length of the shortest header. A shorter gap between regions is a block's trailer."""
@@ -160,6 +169,65 @@ def report_of(reader: Reader, record_count: int) -> Report:
     )
 
 
+def judged(path: object, read: T) -> T:
+    """Returns a log's `Report` or `Stat`, adjusted for the other files in its directory.
+
+    If the file for a database's newest log still belongs entirely to another log, that isn't a fault, and
+    `other_log_number` is set to `None`.
+    """
+    log: Any = read
+    is_fault = log.other_log_number is None or not is_without_record(path, log.log_number)
+    return read if is_fault else log._replace(other_log_number=None)
+
+
 def format_of(report: Report) -> LogFormat:
     """Returns the format the log was read in."""
     return LogFormat(report.dialect, report.log_number, report.compression)
+
+
+class Fold:
+    """Combines the results for a source's files.
+
+    Attributes:
+        files: The files.
+        failures: A tuple for each file that could not be read: the name or `Split`, and the exception.
+        others: A tuple for each non-log file in a directory: the name or `Split`, and the format.
+        damaged: The names of the damaged logs. Empty unless the results are or contain reports.
+        record_counts: The number of records read from each log that has a report.
+        databases: The databases among the files, once `judge` has been called.
+        exports: The Datastore or Firestore exports among the files, once `judge` has been called.
+    """
+
+    def __init__(self, files: Sequence[Input]) -> None:
+        self.files = files
+        self.failures: list[tuple[Any, Exception]] = []
+        self.others: list[tuple[Any, str]] = []
+        self.damaged: list[str] = []
+        self.record_counts: dict[str, int] = {}
+        self.databases: list[Database] = []
+        self.exports: list[Export] = []
+
+    def take(self, results: Iterable[Result[T]]) -> Iterator[Result[T]]:
+        """Adds the results of `each`, and yields them unchanged."""
+        for file, found in results:
+            name = file.source if isinstance(file.source, Split) else file.name
+            report = getattr(found, "report", found)
+            if isinstance(found, Exception):
+                self.failures.append((name, found))
+            elif isinstance(found, str):
+                self.others.append((name, found))
+            elif isinstance(report, Report) and isinstance(name, str):
+                self.record_counts[name] = report.record_count
+                self.damaged += [] if report.ok else [name]
+            yield file, found
+
+    def judge(self, *, has_all_records: bool = True) -> None:
+        """Checks the databases and exports. Call this after adding all results.
+
+        Directories that cannot be read are added to the failures.
+        """
+        not_whole = [*self.damaged, *(name for name, _ in self.others)]
+        self.databases, failures = databases_of(self.files, not_whole)
+        counts = self.record_counts if has_all_records else None
+        self.exports, more_failures = exports_of(self.files, counts)
+        self.failures += [*failures, *more_failures]

@@ -1,9 +1,45 @@
-"""Formats source names, quantities and bytes as text that can't control a terminal."""
+"""Tells URLs from paths, and formats names, quantities and bytes as text that can't control a terminal."""
 
 from __future__ import annotations
 
+import os
+import re
 from binascii import b2a_base64
 from collections.abc import Sequence
+
+
+def is_url(name: str) -> bool:
+    """Checks whether a name is a URL for fsspec, such as `s3://...` or `simplecache::s3://...`, rather than a path.
+
+    A single letter before a colon is a drive letter.
+    """
+    return URL.fullmatch(name) is not None
+
+
+URL = re.compile(r"(?s)((?:[\w+.-]{2,}::)*)([\w+.-]{2,}://.*?)(::.*)?")
+"""Matches the parts of a chain: any caches, the first URL, and the rest, such as an archive."""
+
+
+def local_path(name: str) -> str | None:
+    """Returns the path of the local file or archive that a name refers to, or `None` for any other URL."""
+    if not is_url(name):
+        return name
+    # In a chain of URLs, the bytes come from the last part.
+    protocol, _, path = name.rpartition("::")[2].partition("://")
+    return path if protocol in ("file", "local") else None
+
+
+def own_path(name: str) -> str | None:
+    """Returns the path of the file at a path or URL. `None` if the file is in a store or archive."""
+    url = URL.fullmatch(name)
+    # A cache contains the same bytes as the file, whereas an archive contains several members.
+    return None if url and "://" in (url[3] or "") else local_path(name)
+
+
+def base_name(name: str) -> str:
+    """Returns the last part of a path or a URL. For an archive member, this is the last part of its path."""
+    url = URL.fullmatch(name)
+    return os.path.basename(url[2] if url else name)
 
 
 def source_name(name: str) -> str:

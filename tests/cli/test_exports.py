@@ -13,7 +13,7 @@ import reference
 from entities import field, varint
 
 import cordwood
-from cordwood import _fold
+from cordwood import _summary
 from cordwood._inputs import exports
 from cordwood._inputs.exports import listed_files, stated
 from cordwood.cli import main
@@ -628,7 +628,7 @@ def test_info_fails_if_the_metadata_disappears(export, monkeypatch, capfd):
         path.write_bytes(data)
         return found
 
-    monkeypatch.setattr(_fold, "exports_of", removed_before)
+    monkeypatch.setattr(_summary, "exports_of", removed_before)
     info = cordwood.info(export)
     assert [(name, type(error)) for name, error in info.failures] == [(str(path), FileNotFoundError)]
     # The lists are exports of their own then.

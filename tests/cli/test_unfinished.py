@@ -15,7 +15,7 @@ from support import PAYLOAD, written
 
 import cordwood
 from cordwood.cli import main
-from cordwood.cli._new_files import new_file
+from cordwood.cli._output import new_file
 
 LOG = written([PAYLOAD] * 9)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from cordwood._evidence.page import Evidence
 from cordwood._evidence.reading import evidence_of, reads
-from cordwood._fold import Fold
 from cordwood._inputs.each import each
 from cordwood._inputs.files import named_files
 from cordwood._remote import with_options
+from cordwood._summary import Fold
 from cordwood.types import LogEvidence
 from cordwood.typing import DialectName
 

@@ -15,15 +15,14 @@ from typing import Any, Literal, NamedTuple
 import cordwood
 from cordwood._evidence import limits
 from cordwood._evidence.page import Evidence, rank
-from cordwood._fold import Fold
 from cordwood._inputs.each import Progress, is_gone
 from cordwood._inputs.files import files_of, is_stream, sha256_of
 from cordwood._inputs.input import Input
 from cordwood._map.svg import FRAGMENTS_MAX, Picture, document, picture_of
 from cordwood._native import RecordDecoder
-from cordwood._remote import own_path
-from cordwood._summary import format_of, is_cut, suspect_regions
+from cordwood._summary import Fold, format_of, is_cut, suspect_regions
 from cordwood._tables.payloads import WRITE_BATCH, kind_by_content
+from cordwood._text import own_path
 from cordwood.errors import CordwoodError, PayloadError
 from cordwood.payload.write_batch import Operation, OperationKind, WriteBatch
 from cordwood.types import KeyChange, KeyChanges, LogEvidence, RegionEvidence, Report, Severity, SkippedRegion

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from cordwood._inputs.files import is_one_file, segments_in
 from cordwood._inputs.input import Input
-from cordwood._remote import local_path
+from cordwood._text import local_path
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from cordwood._inputs.files import listed_beside
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import without_fragment
 from cordwood._native import detect, is_log_name
-from cordwood._remote import is_url, ranges_read_twice, source_of
+from cordwood._remote import ranges_read_twice, source_of
+from cordwood._text import is_url
 from cordwood.errors import CordwoodError, DialectError
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, OVERALL_SUFFIX, Input, is_of_export
 from cordwood._inputs.stores import is_in_archive
 from cordwood._native import Reader, detect
-from cordwood._remote import beside, is_url, ranges_of_url
-from cordwood._text import quantity
+from cordwood._remote import beside, ranges_of_url
+from cordwood._text import is_url, quantity
 from cordwood.errors import CordwoodError, DialectError
 from cordwood.types import Export
 

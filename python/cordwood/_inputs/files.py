@@ -14,7 +14,8 @@ from typing import Any, TypeGuard
 from cordwood._inputs.exports import compared, named_metadata
 from cordwood._inputs.input import EMPTY, LIST_SUFFIX, METADATA, NO_FILE, RUN_SUFFIXES, Identity, Input, is_of_export
 from cordwood._native import segment_offset
-from cordwood._remote import base_name, is_listed, is_url, listed, own_path, source_of
+from cordwood._remote import is_listed, listed, source_of
+from cordwood._text import base_name, is_url, own_path
 
 
 def is_one_file(names: Sequence[str]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from cordwood._remote import is_url, ranges_of_url
+from cordwood._remote import ranges_of_url
+from cordwood._text import is_url
 
 Identity: TypeAlias = tuple[int, int] | str
 """The identity shared by all names of a file: the device and inode, or the URL in a store or an archive."""

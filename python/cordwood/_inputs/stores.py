@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from cordwood._inputs.input import Input, is_of_export
-from cordwood._remote import base_name
+from cordwood._text import base_name
 
 _OF_DATABASE = re.compile(r"CURRENT|MANIFEST-[0-9]+|marker\.manifest\..*")
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 from cordwood._native import Reader
-from cordwood._remote import local_path
 from cordwood._tables.payloads import PAYLOADS
+from cordwood._text import local_path
 from cordwood.types import BLOCK_LEN
 from cordwood.typing import DecoderName, DialectName
 

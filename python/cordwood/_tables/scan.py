@@ -12,8 +12,8 @@ from cordwood._open import Split, part_of
 from cordwood._optional import imported
 from cordwood._pickling import refuse
 from cordwood._tables.payloads import PAYLOADS
-from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name, cast, columns_of
-from cordwood._tables.table import Fault, Table
+from cordwood._tables.schema import ColumnType, HasFirstError, MisfitError, arrow_name
+from cordwood._tables.table import Fault, Table, columns_of
 from cordwood.errors import PayloadError
 from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 
@@ -201,7 +201,7 @@ class DecodedScan:
             opens_early=opens_early,
         )
         if self._given is not None:
-            table.schema, table.cast = self._given, cast
+            table.schema, table.cast = self._given, cast_array
         return table
 
     def _chosen(self, known: dict[str, ColumnType]) -> dict[str, ColumnType]:
@@ -345,3 +345,47 @@ class _Log:
             raise PayloadError(text, offset=error.offset, length=error.length, reason=error.reason) from error
         if len(self.left_out) < LEFT_OUT_MAX:
             self.left_out.append((offset, error))
+
+
+def cast_array(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
+    """Casts an array from the native module to a type of a given schema.
+
+    pyarrow cannot cast to some nested types, or to a type without nulls.
+    """
+    pa: Any = import_module("pyarrow")
+    types, compute = pa.types, import_module("pyarrow.compute")
+
+    def of(buffers: list[Any], *children: Any) -> Any:
+        return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, children=children)
+
+    if types.is_dictionary(kind):
+        encoded = cast_array(array, kind.value_type).dictionary_encode()
+        indices = encoded.indices.cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=kind.ordered)
+    if types.is_run_end_encoded(kind):
+        return compute.run_end_encode(cast_array(array, kind.value_type), run_end_type=kind.run_end_type)
+    if types.is_struct(kind):
+        return of(array.buffers()[:1], *(cast_array(array.field(at), inside.type) for at, inside in enumerate(kind)))
+    if types.is_map(kind):
+        pairs = cast_array(array.values, pa.struct([kind.key_field, kind.item_field]))
+        return of(array.buffers()[:2], pairs)
+    if hasattr(kind, "value_field"):
+        if types.is_fixed_size_list(kind):
+            # Even a null fixed-size list has items.
+            return of(array.buffers()[:1], cast_array(array.values, kind.value_field.type))
+        items = cast_array(array.values, kind.value_field.type)
+        validity, offsets = array.buffers()[0], array.offsets
+        if types.is_large_list(kind) or types.is_large_list_view(kind):
+            offsets = offsets.cast(pa.int64())
+        buffers = [validity, offsets.buffers()[1]]
+        if types.is_list_view(kind) or types.is_large_list_view(kind):
+            buffers.append(compute.subtract(offsets[1:], offsets[:-1]).buffers()[1])
+        return of(buffers, items)
+    # All-null arrays can have a type that no value fits.
+    if array.null_count == len(array):
+        return pa.nulls(len(array), kind)
+    try:
+        return array.cast(kind)
+    except pa.ArrowNotImplementedError:
+        # pyarrow 17 cannot cast to views.
+        return pa.array(array.to_pylist(), kind)

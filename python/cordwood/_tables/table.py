@@ -15,7 +15,7 @@ from cordwood._jsonable import json_text
 from cordwood._native import Reader, Record, RecordBatch
 from cordwood._native import Table as NativeTable
 from cordwood._tables.payloads import VERSION_EDIT, Payload, origin_of
-from cordwood._tables.schema import ColumnType, columns_of
+from cordwood._tables.schema import ColumnType, GivenAs, ListOf, SameNamesError, StructOf
 from cordwood.errors import DialectError, PayloadError
 
 COLUMN_COUNT_MAX = 10_000
@@ -46,7 +46,7 @@ class Fault(NamedTuple):
     error: PayloadError
 
 
-Report: TypeAlias = Callable[[Fault], None]
+OnFault: TypeAlias = Callable[[Fault], None]
 
 
 class Table(NativeTable):
@@ -113,7 +113,7 @@ class Table(NativeTable):
     def read(
         self,
         reader: Reader,
-        report: Report,
+        report: OnFault,
         *,
         name: str | None = None,
         starts: Callable[[Record], None] | None = None,
@@ -177,7 +177,7 @@ class Table(NativeTable):
             yield some
 
     def feed(
-        self, source: RecordBatch | list[Record], report: Report, only: list[int] | None = None
+        self, source: RecordBatch | list[Record], report: OnFault, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
         """Adds a started log's records, or those with the indices in `only`. Yields what `read` yields."""
         decoded = _messages(source, report) if self._payload.name == "wandb" and isinstance(source, list) else source
@@ -196,7 +196,7 @@ class Table(NativeTable):
             yield end - start, self._whole(made)
             start = end
 
-    def end(self, report: Report) -> Iterator[tuple[int, list[Any]]]:
+    def end(self, report: OnFault) -> Iterator[tuple[int, list[Any]]]:
         """Creates the rows that are only complete at the end of a log. Yields the same values as `read`.
 
         Faults in these rows are reported for the last record.
@@ -243,7 +243,7 @@ class _Capsules:
         return self._capsules
 
 
-def _pass_on(report: Report, faults: Iterable[Fault], more_count: int) -> None:
+def _pass_on(report: OnFault, faults: Iterable[Fault], more_count: int) -> None:
     """Reports faults, repeating the last one `more_count` times, because a record can have millions."""
     fault = None
     for fault in faults:
@@ -260,7 +260,7 @@ def record_of(source: RecordBatch | list[Record], index: int) -> Record:
     return Record(offset=offset, end_offset=offset, data=source[index])
 
 
-def _messages(records: list[Record], report: Report) -> list[Record]:
+def _messages(records: list[Record], report: OnFault) -> list[Record]:
     """Returns wandb's records with their messages as JSON text."""
     from cordwood.payload.wandb import to_dict
 
@@ -326,3 +326,63 @@ _families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 
 _ADDS_FAMILY = b"\xc9\x01"
+
+
+def columns_of(schema: Any) -> dict[str, ColumnType]:
+    """Returns the column types of a `pyarrow.Schema`.
+
+    The native module creates columns of its own types, and `cast_array` casts them to the types in the schema. The
+    module accepts only values that this cast doesn't change.
+
+    Raises:
+        SameNamesError: Two columns, or two fields of one column, have the same name.
+    """
+    return _types_of("", "columns", schema)
+
+
+def _types_of(path: str, what: str, fields: Iterable[Any]) -> dict[str, ColumnType]:
+    types: dict[str, ColumnType] = {}
+    for field in fields:
+        if field.name in types:
+            raise SameNamesError(f"two {what} have the name {field.name!r}")
+        types[field.name] = _type_of(f"{path}{field.name}", field)
+    return types
+
+
+def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each type
+    """Returns the type of a column, of a list's items (`path[]`), or of a field (`path.name`)."""
+    types: Any = import_module("pyarrow").types
+    kind = field.type
+
+    def given(made_as: ColumnType, fits: str = "same", size: int = 0) -> GivenAs:
+        return GivenAs(str(kind), made_as, fits, size, field.nullable)
+
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return _type_of(path, field.with_type(kind.value_type))
+    if types.is_struct(kind):
+        return given(StructOf(tuple(_types_of(f"{path}.", f"fields of the column {path!r}", kind).items())))
+    if types.is_map(kind):
+        key, value = (_type_of(f"{path}[]", inside) for inside in (kind.key_field, kind.item_field))
+        return given(ListOf(StructOf((("key", key), ("value", value)))), "map")
+    # List types of all kinds have this attribute.
+    if hasattr(kind, "value_field"):
+        items = ListOf(_type_of(f"{path}[]", kind.value_field))
+        return given(items, "count", kind.list_size) if types.is_fixed_size_list(kind) else given(items)
+    if types.is_timestamp(kind):
+        return given("time", "times", {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[kind.unit])
+    if types.is_integer(kind):
+        return given("int" if types.is_signed_integer(kind) else "uint", "integers", kind.bit_width)
+    if types.is_floating(kind):
+        return given("float", "floats", kind.bit_width)
+    if types.is_decimal(kind):
+        return given("json", "digits", max(kind.precision - kind.scale, 0))
+    if types.is_fixed_size_binary(kind):
+        return given("bytes", "count", kind.byte_width)
+    if types.is_boolean(kind):
+        return given("bool")
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return given("json")
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+        return given("bytes", "bytes")
+    # No value fits a type not handled above.
+    return given("bool", "nothing")

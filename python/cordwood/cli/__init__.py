@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import cordwood
 from cordwood.cli import _messages
 from cordwood.cli._messages import Failure, Status, complain, guess
+from cordwood.cli._options import VERBS, is_option, make_parser
 from cordwood.cli._output import drop_failed, drop_pending, open_streams
-from cordwood.cli._parser import VERBS, is_option, make_parser
 
 __all__ = ["VERBS", "main", "make_parser"]
 

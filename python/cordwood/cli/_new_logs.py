@@ -14,13 +14,10 @@ from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_damaged_log
 from cordwood._text import display_name, escaped, source_name
 from cordwood.cli._messages import SourceFailure, Status, complain
-from cordwood.cli._new_files import check_destination, unfinished
 from cordwood.cli._options import add_source_arguments
-from cordwood.cli._output import print_json
-from cordwood.cli._progress import ProgressBar
-from cordwood.cli._reopenable import is_stream
+from cordwood.cli._output import check_destination, print_json, unfinished
 from cordwood.cli._reports import print_report
-from cordwood.cli._sources import Tally, for_each_source, inputs_of
+from cordwood.cli._sources import ProgressBar, Tally, for_each_source, inputs_of, is_stream
 
 
 class Copied(NamedTuple):

@@ -12,11 +12,12 @@ from cordwood._jsonable import json_text
 from cordwood._native import RecordDecoder
 from cordwood._tables.payloads import PAYLOADS, Payload, kind_by_content
 from cordwood._text import base64_text, display_name, source_name
+from cordwood.cli import _options
 from cordwood.cli._framing import framed
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import json_bytes, print_json, stdout
 from cordwood.cli._payloads import AUTO, other_payload, report_engine, report_payload
-from cordwood.cli._selection import Selection, add_selection_arguments
+from cordwood.cli._selection import Selection
 
 _Encoded: TypeAlias = dict[str, Any]
 """A record's data as JSON fields. The field `value` contains text that is already formatted as JSON."""
@@ -48,7 +49,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "the records of a run that they apply to; auto: chosen by the dialect and the first record, and reported on "
         "stderr; one of %(choices)s",
     )
-    add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
+    _options.add_selection_arguments(parser, "record", "fields of the JSON, such as offset or value.loss")
 
 
 def _with_values(name: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import cordwood
 from cordwood import _summary
-from cordwood._databases import is_without_record, judged
+from cordwood._databases import is_without_record
+from cordwood._summary import judged
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json

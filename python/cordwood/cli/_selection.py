@@ -1,9 +1,8 @@
-"""Implements `--limit` and `--columns`, which control how many rows and which columns are shown."""
+"""Selects the rows and columns to show, as `--limit` and `--columns` say."""
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice, repeat
 from typing import Any, cast
@@ -18,35 +17,6 @@ _SEEN_MAX = 10_000
 """The maximum number of names to search for a suggestion when a column is unknown."""
 
 _MISSING = object()
-
-
-def add_selection_arguments(parser: argparse.ArgumentParser, row: str, column: str) -> None:
-    """Adds `--limit` and `--columns`. `row` and `column` are the words used in their help texts."""
-    parser.add_argument(
-        "-n",
-        "--limit",
-        type=_count,
-        metavar="COUNT",
-        help=f"stop reading after this many {row}s; the rest is not checked for damage",
-    )
-    parser.add_argument(
-        "--columns", type=_names, metavar="NAME,...", help=f"only these {column}, in this order, separated by commas"
-    )
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", text) or not int(text):
-        raise argparse.ArgumentTypeError(f"a number of at least 1 is needed, not {text!r}")
-    return int(text)
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip(" ") for name in text.split(",")]
-    if "" in names:
-        raise argparse.ArgumentTypeError(f"names separated by commas are needed, not {text!r}")
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise argparse.ArgumentTypeError(f"it names {twice!r} twice")
-    return names
 
 
 class Selection:

@@ -1,30 +1,33 @@
-"""Lists a verb's sources, reads them in order, shows progress, counts them, and reports failures."""
+"""Lists, opens and reads a verb's sources, shows progress, counts them, and reports failures."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import IO, Any, Self, TypeVar, cast
 
 import cordwood
-from cordwood._fold import Fold
+from cordwood._inputs import files
 from cordwood._inputs.each import Read, Result, each
 from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import expand
 from cordwood._inputs.input import METADATA, Input
 from cordwood._inputs.kind import NO_FRAGMENT
-from cordwood._remote import is_url, source_of
-from cordwood._text import display_name, quantity, source_name
+from cordwood._remote import source_of
+from cordwood._summary import Fold
+from cordwood._text import display_name, is_url, quantity, source_name
 from cordwood.cli import _messages
-from cordwood.cli._messages import NO_MEMORY, REPORTED_MAX, SourceFailure, Status, complain, reason_of
+from cordwood.cli._messages import NO_MEMORY, REPORTED_MAX, Failure, SourceFailure, Status, complain, reason_of
 from cordwood.cli._output import STDOUT, print_json
-from cordwood.cli._progress import ProgressBar
-from cordwood.cli._stdin import stdin_or_path
+from cordwood.cli._stdin import stdin, stdin_or_path
 from cordwood.cli._terminal import fault_count, print_folded
+from cordwood.typing import RangeReadable, Source
 
 T = TypeVar("T")
 
@@ -280,3 +283,151 @@ def _report(name: str, error: Exception) -> str:
     text = NO_MEMORY if isinstance(error, MemoryError) else getattr(error, "message", str(error))
     complain(error if isinstance(error, cordwood.CordwoodError) else text, place=source_name(name))
     return text
+
+
+def is_stream(name: str) -> bool:
+    """Checks whether a source is stdin, a pipe or a device, which can only be read once and may block forever."""
+    return name == "-" or files.is_stream(name)
+
+
+def first_stream(inputs: Iterable[Input]) -> str | None:
+    """Returns the display name of the first input that can only be read once, or `None`."""
+    return next((display_name(file.name) for file in inputs if not file.format and is_stream(file.name)), None)
+
+
+class Reopenable:
+    """A source that can be read more than once.
+
+    A named file, a segmented log or a URL can have several readers at the same time. Stdin, or the temporary file that
+    a pipe is copied to, can have only one reader at a time, so each must finish before the next starts.
+    """
+
+    def __init__(self, name: str, file: IO[bytes] | None, *, is_path: bool) -> None:
+        self._name = name
+        self._file = file
+        self._is_path = is_path
+        self._start = 0 if is_path or not file else file.tell()
+
+    def open(self) -> Source:
+        """Returns the source, positioned at its start."""
+        if self._is_path or not self._file:
+            return self._name
+        self._file.seek(self._start)
+        return self._file
+
+    def read(self, start: int, end: int) -> bytes:
+        """Returns the bytes between two file offsets. Readers of stdin or a pipe must have finished first.
+
+        Raises:
+            SourceFailure: The file has become shorter.
+        """
+        if not self._file:
+            return bytes(cast("RangeReadable", source_of(self._name)).read_range(start, end))
+        self._file.seek(self._start + start)
+        data = self._file.read(end - start)
+        if len(data) < end - start:
+            raise SourceFailure("the file was cut while it was read: read it again while no program writes to it")
+        return data
+
+    def check_same(self, end: int) -> None:
+        """Checks that a named file hasn't been replaced or shortened.
+
+        Call this after reopening the file. The original file stays open so that no other file can get its inode.
+
+        Raises:
+            Failure: The file was replaced or cut short.
+        """
+        if not self._is_path or not self._file:
+            return
+        first = os.fstat(self._file.fileno())
+        try:
+            is_same = os.path.samestat(first, os.stat(self._name))
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise changed_meanwhile(self._name, "replaced")
+        if first.st_size < end:
+            raise changed_meanwhile(self._name, "cut")
+
+
+def changed_meanwhile(name: str, what: str) -> Failure:
+    """Returns the error for a file that changed between two passes."""
+    return Failure(
+        f"{name}: the file was {what} while it was converted; its columns are found in a first pass, and the second "
+        "one found different records: convert it again while no program writes to it"
+    )
+
+
+@contextlib.contextmanager
+def reopenable(name: str) -> Generator[Reopenable]:
+    """Opens a source so that it can be read several times."""
+    with contextlib.ExitStack() as stack:
+        # A directory is read as a segmented log, whose files are opened one at a time.
+        if is_url(name) or os.path.isdir(name):
+            yield Reopenable(name, None, is_path=False)
+            return
+        is_path = name != "-" and os.path.isfile(name)
+        file: IO[bytes] = stdin() if name == "-" else stack.enter_context(open(name, "rb"))
+        if not file.seekable():
+            import shutil
+            import tempfile
+
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            file = copy
+        yield Reopenable(name, file, is_path=is_path)
+
+
+class ProgressBar:
+    """A progress bar on stderr that shows the rate and the remaining time.
+
+    The bar appears once the work has taken a second, but only on a terminal, and only if tqdm is installed (the `cli`
+    extra). It isn't shown while records are being printed on the terminal, because they already show the progress. It
+    is removed before a message is printed and when the work ends.
+    """
+
+    def __init__(self, name: str, *, prints_records: bool = False) -> None:
+        self._bar: Any = None
+        if not sys.stderr.isatty() or _messages.is_quiet or (prints_records and sys.stdout.isatty()):
+            return
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return
+        total = None
+        # A missing file is reported when it is opened.
+        with contextlib.suppress(OSError, ValueError):
+            total = None if name == "-" or is_url(name) else os.stat(name).st_size
+        self._bar = tqdm(
+            total=total, desc=display_name(name), delay=1, leave=False, unit="B", unit_scale=True, unit_divisor=1024
+        )
+        # Leave space for `^C`, which the terminal prints on Ctrl-C.
+        if self._bar.ncols:
+            self._bar.ncols = max(self._bar.ncols - 3, 1)
+
+    def __call__(self, done_len: int) -> None:
+        """Adds the number of bytes read since the last call."""
+        if self._bar is not None:
+            self._bar.update(done_len)
+
+    def __enter__(self) -> Self:
+        _messages.before_message = self._clear
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _messages.before_message = None
+        if self._bar is not None:
+            self._clear()
+            self._bar.close()
+
+    def _clear(self) -> None:
+        """Removes the bar from the terminal until it is drawn again."""
+        # Ctrl-C may arrive while the bar is being drawn, before tqdm has recorded that it is visible.
+        if self._bar is None or time.time() < self._bar.start_t + self._bar.delay:
+            return
+        # This also removes `^C` from the line.
+        is_dumb = os.environ.get("TERM") == "dumb"
+        print(
+            "\r" + (" " * (self._bar.ncols or 0) + "\r" if is_dumb else "\x1b[K"), end="", file=sys.stderr, flush=True
+        )

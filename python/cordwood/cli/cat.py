@@ -15,8 +15,8 @@ import stat
 import sys
 
 from cordwood._inputs.input import Input
-from cordwood._remote import is_url
 from cordwood._summary import report_of
+from cordwood._text import is_url
 from cordwood.cli import _options
 from cordwood.cli._directories import report_exports
 from cordwood.cli._framing import framed
@@ -24,10 +24,9 @@ from cordwood.cli._messages import Status, worst
 from cordwood.cli._output import stdout
 from cordwood.cli._payloads import hint_at_payload, other_kind
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection
-from cordwood.cli._progress import ProgressBar
 from cordwood.cli._reports import report_left_out
 from cordwood.cli._selection import Selection, report_stop
-from cordwood.cli._sources import for_each_source
+from cordwood.cli._sources import ProgressBar, for_each_source
 
 EXAMPLES = """\
   cordwood cat app.log

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cordwood.cli._parser import VERBS, make_parser
+from cordwood.cli._options import VERBS, make_parser
 
 EXAMPLES = """\
   cordwood completion bash > ~/.local/share/bash-completion/completions/cordwood

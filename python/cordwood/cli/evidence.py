@@ -23,7 +23,7 @@ from cordwood._evidence.reading import evidence_of, reads
 from cordwood._text import display_name
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._new_files import check_new_file, new_file
+from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._sources import Tally
 from cordwood.types import LogEvidence
 

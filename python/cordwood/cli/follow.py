@@ -17,9 +17,9 @@ from cordwood._inputs.files import is_directory_of_logs
 from cordwood.cli import _options
 from cordwood.cli._messages import Failure, Status, complain, hint_of
 from cordwood.cli._printing import Printer, add_output_arguments, check_output, end_selection
-from cordwood.cli._reopenable import is_stream
 from cordwood.cli._reports import other_log_parts
 from cordwood.cli._selection import Selection, report_stop
+from cordwood.cli._sources import is_stream
 from cordwood.types import Reason, WaitReason
 
 EXAMPLES = """\

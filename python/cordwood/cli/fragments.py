@@ -21,11 +21,9 @@ from cordwood._inputs.input import Input
 from cordwood._text import display_name, escaped, quantity, source_name
 from cordwood.cli import _options
 from cordwood.cli._messages import SourceFailure, Status, complain
-from cordwood.cli._new_files import new_file
-from cordwood.cli._output import print_json
-from cordwood.cli._reopenable import Reopenable, reopenable
+from cordwood.cli._output import new_file, print_json
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import for_each_source
+from cordwood.cli._sources import Reopenable, for_each_source, reopenable
 from cordwood.cli._terminal import red
 from cordwood.types import Fragment, FragmentKind, Reason, Severity, SkippedRegion
 

@@ -12,10 +12,9 @@ import argparse
 
 import cordwood
 from cordwood import _native
-from cordwood._databases import judged
 from cordwood._inputs.each import Progress
 from cordwood._inputs.input import Input
-from cordwood._summary import zeros_at_end, zeros_inside_text
+from cordwood._summary import judged, zeros_at_end, zeros_inside_text
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli import _options
 from cordwood.cli._messages import Status

@@ -31,19 +31,17 @@ from typing import NamedTuple
 
 import cordwood
 from cordwood import _native
-from cordwood._databases import judged
 from cordwood._inputs.each import Progress
 from cordwood._inputs.files import sha256_of
 from cordwood._inputs.input import Input
-from cordwood._summary import is_incomplete
+from cordwood._summary import is_incomplete, judged
 from cordwood._text import display_name
 from cordwood.cli import _options
 from cordwood.cli._batches import Batches, read_batches
 from cordwood.cli._directories import print_databases, print_exports
 from cordwood.cli._messages import Status, complain, worst
-from cordwood.cli._reopenable import reopenable
 from cordwood.cli._reports import print_report
-from cordwood.cli._sources import Tally
+from cordwood.cli._sources import Tally, reopenable
 
 EXAMPLES = """\
   cordwood verify 000003.log

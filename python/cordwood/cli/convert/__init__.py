@@ -39,15 +39,12 @@ from cordwood._tables.schema import SameNamesError
 from cordwood.cli import _options
 from cordwood.cli._directories import report_exports
 from cordwood.cli._messages import Failure, Status, worst
-from cordwood.cli._new_files import check_new_file
+from cordwood.cli._output import check_new_file
 from cordwood.cli._payloads import AUTO, AUTO_HELP, report_payload
-from cordwood.cli._reopenable import first_stream, reopenable
-from cordwood.cli._selection import add_selection_arguments
-from cordwood.cli._sources import check_url, inputs_of
+from cordwood.cli._sources import check_url, first_stream, inputs_of, reopenable
 from cordwood.cli._stdin import stdin_or_path
 from cordwood.cli.convert.by_kind import convert_by_kind
-from cordwood.cli.convert.logs import Logs
-from cordwood.cli.convert.sinks import BINARY_FORMATS, SUFFIXES, TABLE_FORMATS, check_installed
+from cordwood.cli.convert.logs import BINARY_FORMATS, SUFFIXES, TABLE_FORMATS, Logs, check_installed
 
 EXAMPLES = """\
   cordwood convert app.log records.parquet
@@ -105,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace the destination once the table is complete, unless it is a log",
     )
-    add_selection_arguments(parser, "row", "columns")
+    _options.add_selection_arguments(parser, "row", "columns")
     _options.add_reading_arguments(parser)
     _options.add_options(parser, "--strict")
     _options.add_quiet_argument(parser)

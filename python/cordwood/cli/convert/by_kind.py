@@ -15,13 +15,12 @@ from cordwood._inputs.destinations import check_new_directory, make_directory
 from cordwood._native import Reader, entity_kinds
 from cordwood._tables.payloads import PAYLOADS
 from cordwood._tables.schema import MisfitError
-from cordwood._tables.table import Report, Table
+from cordwood._tables.table import OnFault, Table
 from cordwood._text import quantity
 from cordwood.cli._messages import Failure, Status, complain
-from cordwood.cli._new_files import check_new_file
-from cordwood.cli._reopenable import first_stream
-from cordwood.cli.convert.logs import Logs
-from cordwood.cli.convert.sinks import SUFFIXES, Target
+from cordwood.cli._output import check_new_file
+from cordwood.cli._sources import first_stream
+from cordwood.cli.convert.logs import SUFFIXES, Logs, Target
 
 
 def convert_by_kind(options: argparse.Namespace, form: str) -> Status:
@@ -133,7 +132,7 @@ class _Kinds(Target):
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table
 
-    def read(self, reader: Reader, report: Report, **options: Any) -> Iterator[tuple[int, list[Any]]]:
+    def read(self, reader: Reader, report: OnFault, **options: Any) -> Iterator[tuple[int, list[Any]]]:
         """Reads a log, and writes its rows to the tables of their kinds."""
         started: set[str | None] = set()
         self.table.start(reader, options["name"])

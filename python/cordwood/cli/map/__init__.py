@@ -18,10 +18,9 @@ from cordwood._summary import zeros_at_end, zeros_inside_text
 from cordwood._text import display_name
 from cordwood.cli import _options
 from cordwood.cli._messages import Status, complain
-from cordwood.cli._new_files import check_new_file, new_file
-from cordwood.cli._reopenable import reopenable
+from cordwood.cli._output import check_new_file, new_file
 from cordwood.cli._reports import report_other_log, salvaged_text
-from cordwood.cli._sources import for_each_source, inputs_of
+from cordwood.cli._sources import for_each_source, inputs_of, reopenable
 from cordwood.cli._terminal import has_color, print_folded, terminal_width
 from cordwood.cli.map import terminal
 
