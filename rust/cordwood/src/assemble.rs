@@ -76,8 +76,8 @@ enum State {
 }
 
 /// The maximum length, in bytes, of record data left in the window for the caller to copy. A reader
-/// reads this many bytes at once. Longer data would already have been evicted from the processor's
-/// cache by the time it is copied.
+/// reads this many bytes at a time. Longer data would already have been evicted from the
+/// processor's cache by the time it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
 /// The assembler's state between two fragments.

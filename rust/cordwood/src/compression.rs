@@ -24,8 +24,8 @@ pub(crate) const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 /// budget. A container's frame must not declare a length greater than this initial budget.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// The number of bytes that each byte read adds to the budget. The compression ratio of an engine's
-/// frames rarely exceeds 100.
+/// The number of bytes by which the budget grows for each byte that is read. The compression ratio
+/// of an engine's frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
 /// Compresses records, or leaves them as they are.

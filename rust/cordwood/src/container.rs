@@ -121,7 +121,7 @@ impl Mark {
         Codec::from_byte(self.codec)?.compression()
     }
 
-    /// Encodes the mark and its header as a writer writes them.
+    /// Encodes the mark and its header the way a writer does.
     pub(crate) fn fragment(self) -> Vec<u8> {
         let payload = self.encode();
         let checksum = Dialect::PACKED.checksum();

@@ -56,7 +56,7 @@ pub enum ErrorKind {
     /// A compressed log decompresses to more data than the bytes read so far allow, or a single
     /// container decompresses to more than a container may hold. See
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record that exceeds
-    /// the limit is never skipped or consumed, under any policy, so every further call returns the
+    /// the limit is never skipped or consumed, under any policy, so every later call returns the
     /// same error.
     OverBudget(OverBudget),
     /// The record is longer than readers accept by default. No part of it was written, and the log
@@ -71,7 +71,7 @@ pub enum ErrorKind {
         record_len_max: u64,
     },
     /// The start of a range, or the target of a seek, is past the end of the file: either the file
-    /// was truncated, or the offset belongs to another file. Every further call returns the same
+    /// was truncated, or the offset belongs to another file. Every later call returns the same
     /// error.
     #[non_exhaustive]
     Truncated {
@@ -82,7 +82,7 @@ pub enum ErrorKind {
     },
     /// The next bytes of the log in [`segments`](crate::segments) no longer exist: either the
     /// requested start is before the first offset of the log, or the oldest segments were removed
-    /// before they were read. Every further call returns the same error.
+    /// before they were read. Every later call returns the same error.
     #[non_exhaustive]
     Pruned {
         /// The log offset where reading should have started or continued.
@@ -105,11 +105,11 @@ pub enum ErrorKind {
         /// The format that the file appears to have.
         foreign: Foreign,
     },
-    /// Every fragment carries a log number that differs from the number that was given or is in the
-    /// file's name, so there are no records to salvage.
+    /// Every fragment carries a log number other than the expected one, so there are no records to
+    /// salvage. The expected number was given or is in the file's name.
     #[non_exhaustive]
     OtherLog {
-        /// The log number that was given or is in the file's name.
+        /// The expected log number, which was given or is in the file's name.
         log_number: u32,
         /// The log number that the fragments carry.
         other_log_number: u32,
@@ -148,7 +148,7 @@ pub enum ErrorKind {
         /// The file offset of the engine's metadata, if that metadata caused the error.
         metadata_offset: Option<u64>,
     },
-    /// A log number or a compression was given for a dialect that does not support it, or
+    /// A log number or a compression method was given for a dialect that does not support it, or
     /// compression was requested in a build without the `zstd` feature. No file was created or
     /// changed.
     #[non_exhaustive]
@@ -237,7 +237,7 @@ named! {
             "a further call tries again; a lower `record_len_max` skips such records";
         /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or don't name a dialect.
+        /// Name the detected dialect, or omit the dialect.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Name the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
@@ -561,7 +561,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// A record that, once decompressed, exceeds the limit of its compressed log.
+/// A compressed record that decompresses to more bytes than the limits allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OverBudget {

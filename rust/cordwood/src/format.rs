@@ -3,8 +3,8 @@
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
 //! **fragments**, each consisting of a 7-byte header and a payload. A **record** is either one FULL
-//! fragment, or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If the last
-//! bytes of a block are too few for a header, they are its **trailer**.
+//! fragment, or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If there is
+//! no room for a header at the end of a block, the remaining bytes are the block's **trailer**.
 //!
 //! This module describes LevelDB's headers and blocks. In other dialects, headers are longer, or
 //! blocks are not counted from offset 0. See [`Grid`](crate::codec::Grid).
@@ -89,8 +89,8 @@ impl Kind {
     }
 }
 
-/// The kind of a part of a log, determined by the part's type byte or, if there is none, by its
-/// bytes.
+/// The kind of one part of a log. It is determined by the part's type byte or, if there is none, by
+/// the part's contents.
 ///
 /// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,7 +121,7 @@ pub enum FragmentKind {
     EndTrailer,
     /// The dialect's file header.
     FileHeader,
-    /// The last bytes of a block, which are too few for a header.
+    /// The bytes at the end of a block where there is no room for a header.
     Trailer,
     /// Zeros.
     Zeros,
@@ -129,7 +129,7 @@ pub enum FragmentKind {
     Rest,
 }
 
-/// Defines all kinds of fragments and their names.
+/// Defines every kind of fragment and its name.
 macro_rules! fragment_kinds {
     ($($kind:ident $(($part:ident))? = $name:literal;)+) => {
         impl FragmentKind {

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_past_the_end_of_the_file_is_torn_unless_it_exceeds_its_block() {
+    fn a_fragment_that_extends_past_the_end_of_the_file_is_torn_unless_it_exceeds_its_block() {
         let whole = fragment(1, &[b'x'; 200]);
         assert_eq!(reason(find_at_end(&whole[..150])), Some(Reason::TornTail));
         let mut damaged = whole.clone();

@@ -98,9 +98,9 @@ pub struct IndexedLog {
     /// The offset of every 16th record, starting with the first. The last entry is the offset just
     /// past the last record.
     pub offsets: Vec<u64>,
-    /// The numbers of the 16-record groups near damage: bytes were lost within the group, between
-    /// it and the previous group, or in the same block before one of its salvaged records. In such
-    /// groups, a reader that starts elsewhere may find different records.
+    /// The indices of the 16-record groups near damage. A group is near damage if bytes were lost
+    /// within it, between it and the previous group, or in the same block before one of its
+    /// salvaged records. In such groups, a reader that starts elsewhere may find different records.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
@@ -123,7 +123,7 @@ impl RecordIndex {
         Ok(RecordIndex::of_logs(logs, options))
     }
 
-    /// Creates an index of logs that were already read. The logs must have been read with
+    /// Creates an index of logs that have already been read. The logs must have been read with
     /// `options`.
     pub fn of_logs(logs: Vec<IndexedLog>, options: ReadOptions) -> Self {
         let mut end = 0;
@@ -200,8 +200,8 @@ impl RecordIndex {
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
-    ///   `each` has already received: unless damage is an error, these records may differ from the
-    ///   indexed records.
+    ///   `each` has already received. They may differ from the indexed records, unless the policy
+    ///   is [`OnCorruption::Fail`](crate::OnCorruption::Fail).
     /// * Any error that [`Reader::next_event`] returns.
     pub fn read<E: From<Error>>(
         &self,

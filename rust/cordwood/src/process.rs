@@ -83,7 +83,8 @@ fn are_forks_counted() -> bool {
 
     type Handler = Option<extern "C" fn()>;
 
-    // `pthread_atfork` is part of POSIX and of the C library, which the standard library links.
+    // `pthread_atfork` is part of POSIX and of the C library, which the standard library links
+    // against.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     }

@@ -143,9 +143,9 @@ impl Listing {
 /// An operating system may list a newly created file but not yet the file created before it. It's
 /// also possible that all listed segments are pruned before their lengths are read. The next
 /// listing does not have these faults. If a log changes faster than it can be listed, or if another
-/// program makes a segment longer, no two listings agree, so the number of attempts is limited and
-/// the last listing is used. The limit is much higher for listings without segments, because such a
-/// listing is short and does not show the state of the log.
+/// program makes a segment longer, no two listings agree. The number of attempts is therefore
+/// limited, and the listing from the last attempt is used. A listing without segments is short and
+/// says nothing about the state of the log, so the limit for such listings is much higher.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;

@@ -59,8 +59,9 @@ impl LogInfo {
         }
     }
 
-    /// Applies a record declaring zstd or no compression. Declaring no compression doesn't change
-    /// any state, because a compression given by the caller takes precedence.
+    /// Applies a record that declares the log's compression, which is either zstd or none.
+    /// Declaring none doesn't change any state, because any compression given by the caller takes
+    /// precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
         if is_zstd {

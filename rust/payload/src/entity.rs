@@ -174,7 +174,7 @@ impl<'a> Entity<'a> {
                 _ => entity.other_fields.push(field.other("EntityProto")),
             }
         }
-        // An entity group is either empty or repeats the root of the path.
+        // An entity group is empty, or it repeats the root of the path.
         if let Some(field) = entity_group {
             let root = entity.key.as_ref().and_then(|key| key.path.first());
             if !is_empty_or_root(field.message()?, root, &mut entity.other_fields)? {
@@ -387,8 +387,8 @@ impl<'a> Numbers<'a> {
 }
 
 // This is the fast path for properties in the encoding that Google's own programs write: the fields
-// are ordered by number, and each length has at most two bytes. All other encodings are left to the
-// loops over fields, the naive counterpart of this fast path.
+// are ordered by number, and each length has at most two bytes. The loops over fields handle all
+// other encodings. They are the naive counterpart of this fast path.
 
 /// The contents of a `Property`.
 #[derive(Debug)]

@@ -90,8 +90,8 @@ pub(super) fn is_empty_or_root<'a>(
 }
 
 /// Returns the `Path` element at the start of `bytes` and the bytes after it. Returns `None` if
-/// there is no element, or if its encoding is not that of Google's own programs. See the fast path
-/// in `entity.rs`.
+/// there is no element, or if it isn't encoded the way Google's own programs encode it. See the
+/// fast path in `entity.rs`.
 #[inline]
 fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     let [0x0b, 0x12, len @ 0..0x80, rest @ ..] = bytes else {
@@ -114,7 +114,8 @@ fn plain_element(bytes: &[u8]) -> Option<(PathElement<'_>, &[u8])> {
     Some((PathElement { kind, id }, rest.strip_prefix(&[0x0c])?))
 }
 
-/// Returns the elements of a `Path` if all of them have the encoding of Google's own programs.
+/// Returns the elements of a `Path` if all of them are encoded the way Google's own programs encode
+/// them.
 pub(super) fn plain_path(mut bytes: &[u8]) -> Option<Vec<PathElement<'_>>> {
     let mut path = Vec::new();
     while !bytes.is_empty() {

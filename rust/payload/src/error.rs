@@ -43,9 +43,9 @@ pub enum PayloadReason {
         /// The number of counted operations in the batch.
         found: u64,
     },
-    /// In a protocol buffer, a wire type is invalid or does not match the field.
+    /// A wire type in a protocol buffer is invalid or does not match the field.
     BadWireType,
-    /// In a protocol buffer, a required field is missing.
+    /// A required field is missing from a protocol buffer.
     MissingField {
         /// The number of the field.
         tag: u32,
@@ -54,7 +54,7 @@ pub enum PayloadReason {
     NotUtf8,
     /// A property has a reserved name: `__key__` or `__other_fields__`.
     ReservedName,
-    /// The nesting is deeper than any program writes.
+    /// The data has more levels of nesting than any program writes.
     TooDeep,
     /// The data to encode contains a string of more than 2^32 - 1 bytes, a sequence number of more
     /// than 56 bits, or more than 2^32 - 1 operations.

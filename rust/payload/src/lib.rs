@@ -25,7 +25,7 @@
 //!
 //! Two different write batches, or two different version edits, never decode to the same values.
 //! Encoding a decoded batch gives the same bytes again, and decoding an edit loses no information.
-//! An engine would also read a number padded with zeros, an explicit column family 0, or extra
+//! An engine would also accept a number padded with zeros, an explicit column family 0, or extra
 //! bytes after the number in a field. However, engines never write these encodings, and this crate
 //! could not write them back. Instead of silently normalising them, the crate reports an error,
 //! [`PayloadReason::NonCanonical`] or [`PayloadReason::BadLength`].

@@ -70,7 +70,8 @@ pub enum Operation<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// RocksDB: puts a value written at this Unix time, in seconds.
+    /// RocksDB: puts a value. `write_unix_time` is when the value was written, as a Unix time in
+    /// seconds.
     TimedPut {
         column_family: u32,
         key: &'a [u8],
@@ -160,8 +161,8 @@ macro_rules! option {
 }
 
 /// Defines all operations. The arguments for each operation are the engine that knows it (`_` if
-/// both do), its tag, its name and its parts, in the order in which they are written. A tag after a
-/// slash is used with a column family.
+/// both do), its tag, its name and its parts, in the order in which they are written. A second tag,
+/// after a slash, is for operations that name a column family.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {
         impl<'a> Operation<'a> {
@@ -208,8 +209,8 @@ macro_rules! operations {
                 })
             }
 
-            /// Returns whether the engine knows the operation, and the operation's tags without and
-            /// with a column family.
+            /// Returns three things: whether the engine knows the operation, the tag to use without
+            /// a column family, and the tag to use with one.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {
                     $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*

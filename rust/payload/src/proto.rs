@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
         self.cursor.rest()
     }
 
-    /// Skips this many bytes, which must be whole fields.
+    /// Skips `len` bytes, which must end where a field ends.
     #[inline]
     pub(super) fn skip(&mut self, len: usize) {
         self.cursor.skip(len);

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::slice;
 
-/// Values in order, which can be read as a slice. A single value doesn't need an allocation.
+/// A list of values that can be read as a slice. A single value doesn't need an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Several<T>(Kept<T>);
 

@@ -48,8 +48,8 @@ impl<'a> VersionEdit<'a> {
         })
     }
 
-    /// Decodes all fields to detect a fault. Only one field is decoded at a time, because a decoded
-    /// field takes up much more memory than its bytes in the record.
+    /// Decodes all fields to check for faults. Only one field is decoded at a time, because a
+    /// decoded field takes up much more memory than its bytes in the record.
     ///
     /// # Errors
     ///
@@ -106,10 +106,10 @@ pub struct Field<'a> {
 /// The name of a kind, and a value of that kind.
 type Kind<'a> = (&'static str, Value<'a>);
 
-/// An unknown field is safe to ignore if its tag has this bit.
+/// An unknown field is safe to ignore if this bit is set in its tag.
 const SAFE_IGNORE_MASK: u32 = 1 << 13;
 
-/// An unknown field of a file is safe to ignore unless its tag has this bit.
+/// An unknown field of a file is safe to ignore unless this bit is set in its tag.
 const NON_SAFE_IGNORE_MASK: u32 = 1 << 6;
 
 impl<'a> Field<'a> {

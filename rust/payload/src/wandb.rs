@@ -305,7 +305,7 @@ pub(super) fn microseconds(field: &Field<'_>) -> Result<i64, PayloadError> {
         2 => nanos, field.varint(),
     });
     let (seconds, nanos) = (seconds.unwrap_or(0) as i64, nanos.unwrap_or(0) as i64);
-    // `Timestamp` itself requires a year from 1 to 9999, and nanoseconds below one second.
+    // `Timestamp` itself requires a year from 1 to 9999, and 0 to 999,999,999 nanoseconds.
     if (-62_135_596_800..253_402_300_800).contains(&seconds) && (0..1_000_000_000).contains(&nanos) {
         Ok(seconds * 1_000_000 + nanos / 1_000)
     } else {

@@ -4,13 +4,13 @@ use super::error::PayloadError;
 use super::operation::Engine;
 use super::write_batch::WriteBatch;
 
-/// Reads each write batch in a log completely.
+/// Fully decodes each write batch in a log.
 ///
 /// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
 /// always reveal which engine wrote it: a Pebble log that was not closed has the layout of a
-/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. If the engine is uncertain,
-/// it is determined by the first batch that only one of the two engines can read. Until that batch,
-/// RocksDB is assumed.
+/// RocksDB log, and an old Pebble log has the layout of a LevelDB log. If it is unclear which
+/// engine wrote the log, the first batch that only one of the two engines can read determines the
+/// engine. Until that batch, RocksDB is assumed.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};

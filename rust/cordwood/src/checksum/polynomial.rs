@@ -77,8 +77,9 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     shifts
 }
 
-/// Returns the two factors that, by carry-less multiplication, advance 16 bytes over `len` bytes in
-/// CRC-32C. The first is for the low half of the 16 bytes, and the second for the high half.
+/// Returns the factors for the two carry-less multiplications that advance 16 bytes of CRC-32C
+/// input over `len` bytes. The first factor is for the low half of the 16 bytes, and the second for
+/// the high half.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;

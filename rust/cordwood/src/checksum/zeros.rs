@@ -13,8 +13,9 @@ pub(super) const CHUNK_LEN: usize = 16;
 pub(super) struct ZeroTables {
     /// The factors that shift a CRC, indexed by the number of chunks.
     powers: [u32; BLOCK_LEN / CHUNK_LEN + 1],
-    /// The tables that shift a CRC over a word of zeros, and back.
+    /// The tables that shift a CRC over a word of zeros.
     word: WordTables,
+    /// The tables that undo a shift over a word of zeros.
     back_word: WordTables,
 }
 

@@ -15,10 +15,10 @@ named! {
         Length = "length",
         /// The type, byte 6.
         Kind = "kind",
-        /// The log number, bytes 7 to 10, in headers that have one.
+        /// The log number, in bytes 7 to 10 of headers that have one.
         LogNumber = "log_number",
-        /// The offset that shows how far the file had been synced, bytes 11 to 18, in headers that
-        /// have one.
+        /// The offset up to which the file had been synced, in bytes 11 to 18 of headers that have
+        /// one.
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
@@ -47,11 +47,11 @@ pub struct BitFlip {
 /// `offset` is the file offset of `bytes`, and `dialect` is the file's dialect. Returns `None` if
 /// no single bit explains the damage, or if several explain it equally well.
 ///
-/// The search first tries lengths of up to twice the length in the header, then the checksum and
-/// the bytes it covers, and finally all other lengths and the types whose headers have a different
-/// length. It stops at the first step that explains the damage. This function only locates the bit:
-/// [`salvage`](crate::ops::salvage) flips it back on request. See `docs/format/damage.md` for how
-/// often other damage looks like one flipped bit.
+/// The search first tries lengths of up to twice the length in the header. It then tries the bits
+/// of the checksum and of the bytes that the checksum covers. Finally, it tries all other lengths,
+/// and the types whose headers have a different length. It stops at the first step that explains
+/// the damage. This function only locates the bit: [`salvage`](crate::ops::salvage) flips it back
+/// on request. See `docs/format/damage.md` for how often other damage looks like one flipped bit.
 ///
 /// The search takes time proportional to the length of the fragment, or of `bytes` if longer
 /// fragments are tried. A whole block takes at most about 0.03 ms.
@@ -76,7 +76,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         if in_checksum.or(in_data).is_some() {
             return one_of(in_checksum.into_iter().chain(in_data));
         }
-        // With a much longer length, or a type whose header has a different length, the checksum
+        // If the length is much greater, or the type's header has a different length, the checksum
         // covers up to 32 KiB of other bytes. Computing it isn't worthwhile if the damage is
         // already explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();

@@ -40,7 +40,7 @@ macro_rules! reasons {
         ///
         /// The rule for each reason is in `docs/format/reading.md`. [`as_str`](Reason::as_str)
         /// returns a reason's stable name. Later releases may add reasons, but won't add fields to
-        /// existing ones. A reason's fields contain all the details its rule establishes, so a
+        /// existing ones. A reason's fields contain everything that its rule determines, so a
         /// program can construct a reason and compare it with another.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -126,8 +126,8 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// According to its header, the fragment extends past the end of the block, or, with a provably
-    /// wrong length, past the end of the file.
+    /// According to its header, the fragment extends past the end of the block, or it extends past
+    /// the end of the file and its length is provably wrong.
     BadLength = "bad_length", Corruption, "the header states a length of {len} bytes, which is impossible here", {
         /// The length in the header, in bytes.
         len: u16 = "stated_len",
@@ -177,16 +177,16 @@ reasons! {
         /// The version.
         version: u8 = "version",
     };
-    /// Bytes at the start of the file that aren't this dialect's
-    /// [`FileHeader`](Reason::FileHeader), or a version that the first record proves wrong.
+    /// The bytes at the start of the file aren't this dialect's [`FileHeader`](Reason::FileHeader),
+    /// or the first record proves that the version in them is wrong.
     BadFileHeader = "bad_file_header", Corruption, "not the file header of this dialect";
     /// Metadata that the engine wrote for its own use, as opposed to user data.
     Metadata = "metadata", Info, "engine metadata of type {kind}", {
         /// The type byte.
         kind: u8 = "type_byte",
     };
-    /// Metadata that no engine writes with these contents or in this place. The reader applies the
-    /// parts that it can interpret.
+    /// Metadata with contents that no engine writes, or at a position where no engine writes it.
+    /// The reader applies the parts that it can interpret.
     BadMetadata = "bad_metadata", Corruption,
         "engine metadata of type {kind}, in a form or place that no engine uses", {
         /// The type byte.
@@ -210,8 +210,8 @@ reasons! {
         "a compressed record; only zstd is read, by builds with the feature `zstd`";
     /// A record or a container of records that has valid checksums but can't be decompressed.
     BadCompression = "bad_compression", Corruption, "a record that cannot be decompressed";
-    /// A container of records that has valid checksums but is structured in a way that no writer
-    /// would produce. None of its records are returned.
+    /// A container of records that has valid checksums but a structure that no writer would
+    /// produce. None of its records are returned.
     BadContainer = "bad_container", Corruption, "a container of records that no writer writes";
     /// A part of a segmented log that is missing from all of the log's files. A file was removed or
     /// truncated, or its end was never written.
@@ -237,8 +237,8 @@ pub struct SkippedRegion {
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. That reader doesn't count headers if the reason concerns records, and
-    /// doesn't limit the length of a record.
+    /// not report the region. If the reason is about a record, LevelDB's reader doesn't count the
+    /// headers. It also has no limit on the length of a record.
     pub leveldb_len: Option<u64>,
 }
 

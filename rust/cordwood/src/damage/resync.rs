@@ -28,10 +28,10 @@ pub(crate) fn resume(
     };
     let ends = Ends::new(rest, left);
     // 1. One bit in the length was flipped, so the checksum is valid for the true length. This is
-    //    proof, whereas the later checks are guesses: a wrong length can happen to lead to another
-    //    fragment (if all fragments have about the same length) or to a fragment of a log inside
-    //    the payload. Bytes after the last possible end of the fragment are not checksummed,
-    //    because up to 16 KiB may follow each short record.
+    //    proof, whereas the later checks are guesses. A wrong length can happen to lead to another
+    //    fragment if all fragments have about the same length, or to a fragment inside the payload
+    //    if the payload contains a log. Bytes after the last possible end of the fragment are not
+    //    checksummed, because up to 16 KiB may follow each short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -72,7 +72,7 @@ pub(crate) fn resume(
         return start;
     }
     // 5. The length is right, and zeros follow. This check comes last because a wrong length can
-    //    easily lead to zeros as well.
+    //    easily lead to zeros, too.
     stated_end.filter(|&end| ends.is_end(end)).unwrap_or(rest.len())
 }
 
@@ -239,7 +239,8 @@ impl Ends {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Checks whether a writer may have stopped at `at`: no fragment can follow, or zeros follow.
+    /// Checks whether a writer may have stopped at `at`, because no fragment can follow or because
+    /// only zeros follow.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
@@ -259,8 +260,8 @@ mod place {
     /// The position is `VALID`, or it is the start of a torn write or of a damaged fragment whose
     /// length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is past the end of the file. An interrupted write may have been meant to end
-    /// there.
+    /// The position is past the end of the file. It may be where an interrupted write would have
+    /// ended.
     pub(super) const TORN: u8 = 4;
 }
 
@@ -455,7 +456,7 @@ mod tests {
     /// There are fragments inside the payload and after it, so wrong lengths also lead to
     /// fragments.
     #[test]
-    fn undoes_any_flipped_length_bit_in_a_block_of_fragments() {
+    fn undoes_any_flipped_bit_of_a_length_in_a_block_of_fragments() {
         let inner = fragment(1, b"");
         let payload = inner.repeat(1000);
         let good = fragment(1, b"good");

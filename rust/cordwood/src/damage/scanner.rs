@@ -185,7 +185,7 @@ mod tests {
     /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
     /// of every header would cost several thousand times the number of bytes.
     #[test]
-    fn checksums_cover_at_most_100_times_the_bytes_that_are_searched() {
+    fn a_search_checksums_at_most_100_bytes_per_byte_searched() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

@@ -17,7 +17,7 @@ const TRIALS: u64 = 1_000_000;
 /// The payload lengths to test.
 const LENS: [usize; 6] = [20, 100, 600, 1000, 4000, 32_761];
 
-/// A generator of pseudo-random numbers that are the same in every run.
+/// A pseudo-random number generator that produces the same sequence in every run.
 struct Random(u64);
 
 impl Random {
@@ -72,7 +72,7 @@ impl Block {
         let count = BLOCK_LEN / fragment.len();
         let mut bytes = fragment.repeat(count);
         bytes.resize(BLOCK_LEN, 0);
-        // `of_byte` first contains the changes for the last byte. Each step moves it one byte
+        // Initially, `of_byte` contains the changes for the last byte. Each step moves it one byte
         // towards the start.
         let mut of_byte: [u32; 8] = std::array::from_fn(|bit| checksum.crc(&[1 << bit]) ^ checksum.crc(&[0]));
         let mut syndromes = vec![0; 8 * covered.len()];
@@ -126,8 +126,8 @@ impl Block {
         self.is_wrong(&bytes)
     }
 
-    /// Checks whether the first fragment of a damaged block is repaired to bytes other than the
-    /// original.
+    /// Checks whether repairing the first fragment of a damaged block produces bytes that differ
+    /// from the original.
     fn is_wrong(&self, bytes: &[u8]) -> bool {
         if self.format.dialect.valid(bytes, true).is_some() {
             return false;
@@ -189,8 +189,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);
     let in_length = lens.map(|len| 8.0 * (len + 1) as f64 / 2_f64.powi(32)).sum::<f64>();
     if dialect == Dialect::WANDB {
-        // No two codewords of up to 91,607 bits differ in three bits. No two codewords of up to
-        // 2,974 bits differ in four bits.
+        // No two codewords of up to 91,607 bits differ in exactly three bits. No two codewords of
+        // up to 2,974 bits differ in exactly four bits.
         let of_two = if bits > 91_607.0 { by_chance } else { 0.0 };
         let of_three = if bits > 2974.0 { by_chance } else { 0.0 };
         return [
@@ -201,8 +201,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
         ];
     }
     // Any two codewords differ in an even number of bits. No two codewords of up to 5,243 bits
-    // differ in four bits. If one bit of the checksum is flipped, the masked value differs in an
-    // even number of bits in a third of the cases.
+    // differ in exactly four bits. If one bit of the checksum is flipped, the masked value differs
+    // in an even number of bits in a third of the cases.
     let of_parity = bits / 2_f64.powi(31);
     let of_three = if bits > 5243.0 { of_parity } else { 0.0 };
     let in_checksum = 32.0 / all * of_parity;

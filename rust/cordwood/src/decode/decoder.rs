@@ -342,9 +342,9 @@ impl Decoder {
     }
 
     /// Makes the decoder leave a multi-fragment record in the window if the window contains all its
-    /// fragments. This is for callers that copy each record elsewhere. [`pieces`](Self::pieces)
-    /// returns the bytes of a record left in the window. [`data`](Self::data) returns them only
-    /// after a call to [`join`](Self::join).
+    /// fragments. This is for callers that copy each record elsewhere. To get the bytes of a record
+    /// that was left in the window, call [`pieces`](Self::pieces). [`data`](Self::data) returns
+    /// them only after a call to [`join`](Self::join).
     pub(crate) fn leaving_in_window(mut self) -> Self {
         self.policy.leaves_in_window = true;
         self.update_assembler();

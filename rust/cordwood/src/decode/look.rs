@@ -89,7 +89,7 @@ impl Decoder {
             if matches!(found, Found::EndTrailer { .. }) && self.is_salvaged() {
                 found = find_other(&self.format, bytes, left, window.is_last, self.policy.verify_checksums);
             }
-            // The window contains a repaired fragment's damaged bytes, not the repaired ones.
+            // If a fragment was repaired, the window still contains its damaged bytes.
             let repaired;
             if let Found::Fault { reason, .. } = found
                 && self.repairs.is_on
@@ -286,7 +286,7 @@ impl Decoder {
             let region = self.assembler.abandon(Interruption::NewRecord);
             return region.and_then(|region| self.skip_own(region));
         }
-        // The window contains a repaired fragment's damaged bytes, not the repaired ones.
+        // If a fragment was repaired, the window still contains its damaged bytes.
         let is_joined = self.repairs.start == self.offset;
         if let Some(range) = self.assembler.outgrows_window(payload.len())
             && self.join_from(window, range, payload.len()).is_err()
@@ -582,7 +582,7 @@ impl Decoder {
         None
     }
 
-    /// Reports `region`. Ends reading if the region is damage and the policy is to stop there.
+    /// Reports `region`. Stops reading if the region is damage and the policy is to stop there.
     pub(super) fn skip(&mut self, mut region: SkippedRegion) -> Step {
         if self.salvaged.part.contains(&region.start) {
             // LevelDB has already abandoned this block.

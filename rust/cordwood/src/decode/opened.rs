@@ -270,8 +270,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the opened container's next event, if any. The event is a record, which is not
-    /// taken, or a region if the record is too long.
+    /// Returns the opened container's next event, if any. If the next record is too long, the event
+    /// is a region. Otherwise, it is the record, which stays in the container.
     #[cold]
     pub(super) fn look_in_container(&mut self) -> Option<Step> {
         if !self.opened.is_left() {

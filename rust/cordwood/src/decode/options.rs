@@ -59,7 +59,7 @@ options! {
         /// last seek. A record that would exceed this total causes
         /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container in a
         /// packed log that decompresses to more than 256 MiB. If this option is set above its
-        /// default, its value replaces the 256 MiB in both limits.
+        /// default, its value is used in both limits instead of 256 MiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether to verify each fragment's checksum. If `false`, damaged data is returned as if
         /// it were intact. Default: `true`.
@@ -75,8 +75,8 @@ options! {
         /// Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// How each record is compressed. If `None`, the compression is determined from the start
-        /// of the log. If the log does not specify a compression, records are returned as stored.
-        /// Default: `None`.
+        /// of the log. If the log does not specify a compression method, records are returned as
+        /// stored. Default: `None`.
         pub compression: Option<Compression> = None, into with_compression;
         /// Whether to flip bits back under [`OnCorruption::Salvage`]. See
         /// [`SalvageOptions::repair_bit_flips`](crate::ops::SalvageOptions::repair_bit_flips).

@@ -34,9 +34,9 @@ pub(super) struct Ambiguity {
     /// The apparent damage, as it will be reported if it proves to be real. Zeros directly before
     /// the decoder's offset are not included.
     pub(super) region: SkippedRegion,
-    /// The offset where the fragment at `start` would end. `None` unless its header has this log's
-    /// number, which shows that the fragment belongs to a record that was being written over the
-    /// older log.
+    /// The offset where the fragment at `start` would end. `None` unless the fragment's header has
+    /// this log's number. If it does, the fragment belongs to a record that was being written over
+    /// the older log.
     pub(super) own_end: Option<u64>,
     pub(super) seen: Seen,
     /// Whether the ambiguity started after damage in the same block. If so, the ambiguous bytes are

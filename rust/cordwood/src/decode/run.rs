@@ -15,7 +15,7 @@ pub(super) struct Run {
     pub(super) is_possible: bool,
     /// File offset of the first record.
     start: u64,
-    /// The ends of the records, relative to `start`, then a zero.
+    /// The ends of the records, relative to `start`, followed by a zero.
     ends: [u16; RUN_MAX + 1],
     /// The index of the next record.
     next: usize,

@@ -38,7 +38,8 @@ pub enum DataAt {
     Joined,
     /// The data is in the decoder, which decompressed it.
     Unpacked,
-    /// The data is in a container of several records, which is in the window or in the decoder.
+    /// The data is in a container of several records. The container is in the window or in the
+    /// decoder.
     #[non_exhaustive]
     Container {
         /// The index of the record in the container, counted from 0.

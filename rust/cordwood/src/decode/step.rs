@@ -83,6 +83,6 @@ pub enum Step {
     /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts
     /// after the decoder's offset.
     NeedMore,
-    /// There are no more events. All further calls return the same result.
+    /// There are no more events. All subsequent calls return the same result.
     End(End),
 }

@@ -35,8 +35,8 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
 }
 
 /// Returns the dialect of a log with a damaged file header: the one whose file header differs from
-/// `head` in only a few bits. If there is no such dialect, the result is, among the dialects with
-/// the same fragments as `found`, the one whose file header has the most intact bytes.
+/// `head` in only a few bits. If there is no such dialect, the dialects with the same fragments as
+/// `found` are compared, and the result is the one whose file header has the most intact bytes.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));

@@ -35,8 +35,8 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 ///   eleven bytes, so blocks must have been swapped.
 /// * The log starts with these eleven bytes, except that up to eight bits are wrong.
 /// * The log starts in the middle of a record or with a damaged header, and its first readable
-///   records are zstd frames. A damaged header doesn't count if its fragment isn't eleven bytes
-///   long and a valid fragment follows.
+///   records are zstd frames. A damaged header doesn't count if a valid fragment follows and the
+///   damaged fragment isn't eleven bytes long.
 ///
 /// Returns `None` if the decision depends on bytes after `head`. The first block must be complete
 /// unless `is_all` is true.

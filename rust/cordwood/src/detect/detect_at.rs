@@ -1,4 +1,4 @@
-//! Detects the dialect of a log from a part of its file.
+//! Detects the dialect of a log from part of its file.
 
 use super::by_file_header::{nearest_file_header, of_damaged_file_header, of_file_header, with_grid};
 use super::by_fragment::{after_damage, of_damaged_mark, of_empty_log, of_fragment};

@@ -66,7 +66,7 @@ named! {
         BlobFile = "blob file", "a blob file, which RocksDB or Pebble reads together with its tables";
         /// UTF-8 text.
         Text = "text", "text";
-        /// The file has none of the formats above, and nothing suggests that it is a log.
+        /// The file is in none of the formats above, and nothing suggests that it is a log.
         Unknown = "unknown",
             "in an unknown format: it has no valid fragment, and neither the headers nor the name of a log";
     }

@@ -80,8 +80,8 @@ impl LogFormat {
         self
     }
 
-    /// Sets [`compression`](Self::compression). Specifying a compression is an error in dialects
-    /// other than [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
+    /// Sets [`compression`](Self::compression). Specifying a compression method is an error in
+    /// dialects other than [`Dialect::ROCKSDB`] and [`Dialect::PACKED`].
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = Some(compression);

@@ -52,8 +52,9 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data describing a dialect. Several values can have the same name: one for a named dialect
-/// and one for a detected one, or one for each version of SwanLab's file header.
+/// The data describing a dialect. Several values can have the same name. Some dialects have one
+/// value if they are named and another if they are detected, and SwanLab has one value for each
+/// version of its file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,

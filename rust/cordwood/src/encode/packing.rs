@@ -31,9 +31,9 @@ pub(super) struct Packing {
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block it starts in.
     room: usize,
-    /// An upper limit on the combined size of the records' lengths and data. A record goes into the
-    /// open container, which remains open, if its data (without its length) keeps the total below
-    /// the limit. The limit is 0 if no container is open.
+    /// An upper limit on the combined size of the records' lengths and data. If a record's data
+    /// (without its length) keeps the total below the limit, the record goes into the open
+    /// container, and the container remains open. The limit is 0 if no container is open.
     limit: usize,
     /// The body of the most recent container that held a single long record.
     long_body: Vec<u8>,
@@ -63,7 +63,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// Returns how many bytes the lengths, the data and one more record's data take up together.
+    /// Returns the combined size of the records' lengths, their data and the data of `record`.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()

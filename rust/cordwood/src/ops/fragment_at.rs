@@ -104,7 +104,7 @@ impl Place<'_> {
         )
     }
 
-    /// Returns a gap without a header, of at most `len` bytes.
+    /// Returns a gap of at most `len` bytes that has no header.
     fn bare(&self, kind: FragmentKind, len: usize) -> Fragment {
         Fragment {
             offset: self.offset,

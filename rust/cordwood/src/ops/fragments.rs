@@ -1,9 +1,9 @@
 //! The physical layout of a log: every fragment and gap, with its header fields and faults.
 //!
-//! Two passes read the file side by side. A [`Reader`] reads ahead and classifies each region as a
-//! record, a skipped region with a reason, or a trailer, while the second pass finds the fragments
-//! in each region. The result therefore agrees with the reader's reports, and no region, however
-//! long, is held in memory.
+//! The file is read in two interleaved passes. In the first, a [`Reader`] reads ahead and
+//! classifies each region as a record, a skipped region with a reason, or a trailer. The second
+//! pass finds the fragments in each region. The result therefore agrees with the reader's reports,
+//! and no region, however long, is held in memory.
 
 use std::io;
 use std::path::Path;

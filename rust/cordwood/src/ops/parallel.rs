@@ -184,12 +184,12 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     work(&mut whole)
 }
 
-/// Returns how reading ended for two consecutive ranges together. The arguments for each range are
-/// its number of records, its skipped regions and how it ended.
+/// Combines the outcomes of reading two consecutive ranges. The arguments for each range are its
+/// number of records, its skipped regions and how it ended.
 ///
-/// If no event starts in the next range, the reader of the previous range has already read past the
-/// next range, so the previous range's result is used. That result is also used if it is a torn
-/// tail and the next range only continues that tail.
+/// If no event starts in the second range, the first range's reader has already read past it, so
+/// the first range's result is used. That result is also used if it is a torn tail and the second
+/// range only continues that tail.
 pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),
     (next_count, next_skipped, next_end): (u64, &Findings, End),

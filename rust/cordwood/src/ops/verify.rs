@@ -253,9 +253,9 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
 /// options of `reader`. If a log with a number seems damaged, it is read again. If another program
-/// is writing it over an older log, the first pass may have run past the end of the new log into
-/// the older log's bytes, just before more of the new log was written. A source that cannot seek is
-/// read only once.
+/// is overwriting an older log with this one, the first pass may have read past the end of this
+/// log, into older bytes that were about to be overwritten. A source that cannot seek is read only
+/// once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // The format at the start of the log. A format found later would apply only to the bytes after
     // it.

@@ -64,8 +64,7 @@ impl fmt::Debug for Shown<'_> {
     }
 }
 
-/// A part of a file: a record or a skipped region. Events are returned in the order of their
-/// offsets.
+/// A part of a file: a record or a skipped region. Events are returned in order of offset.
 ///
 /// This enum is exhaustive, so a `match` on it accounts for every byte of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

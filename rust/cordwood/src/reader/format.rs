@@ -25,8 +25,8 @@ impl<S: Source> Reader<S> {
     ///
     /// * [`ErrorKind::Io`] if the source cannot be read. A later call tries again.
     /// * [`ErrorKind::Foreign`] if the file is not a log.
-    /// * [`ErrorKind::Unsupported`] if the options give a number or a compression that logs in this
-    ///   dialect don't support.
+    /// * [`ErrorKind::Unsupported`] if the options give a number or a compression method that logs
+    ///   in this dialect don't support.
     pub fn format(&mut self) -> Result<LogFormat, Error> {
         while !self.is_detected()? {
             self.fill()?;

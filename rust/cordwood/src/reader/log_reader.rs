@@ -78,9 +78,10 @@ impl<'a> Reader<SliceSource<'a>> {
 }
 
 impl<R: Read> Reader<StreamSource<R>> {
-    /// Creates a reader that reads from `read`, about 256 KiB at a time. `read` must be at file
-    /// offset 0. If the range starts later, the bytes before it are read and discarded. Short reads
-    /// are allowed: only a read that returns no bytes marks the end of the file.
+    /// Creates a reader that reads from `read`, about 256 KiB at a time. The first byte that `read`
+    /// returns must be the one at file offset 0. If the range starts later, the bytes before it are
+    /// read and discarded. Short reads are allowed: only a read that returns no bytes marks the end
+    /// of the file.
     pub fn new(read: R, options: ReadOptions) -> Self {
         Reader::with_source(StreamSource::new(read, 0), options)
     }
@@ -318,8 +319,8 @@ impl<S: SeekSource> Reader<S> {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the source cannot seek to the start of the range.
-    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log, even
-    ///   if the range starts at 0.
+    /// * [`ErrorKind::Pruned`] if the range starts before the first offset of a segmented log. This
+    ///   applies even if the range starts at 0.
     pub fn restart(&mut self, options: ReadOptions) -> Result<(), Error> {
         self.in_file_of(options.start, |reader| {
             let origin = reader.place().map_or(0, |place| place.origin);
@@ -464,9 +465,9 @@ impl<S: Source> Reader<S> {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Io`] if the source cannot be read, or with the kind
-    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory) if there is not enough memory for a
-    ///   record. A later call tries again.
+    /// * [`ErrorKind::Io`] if the source cannot be read or if there is not enough memory for a
+    ///   record. If memory runs out, the I/O error has the kind
+    ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory). A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
     /// * [`ErrorKind::Corruption`] for damage under [`OnCorruption::Fail`], instead of an event. A
@@ -474,9 +475,9 @@ impl<S: Source> Reader<S> {
     /// * [`ErrorKind::Truncated`] at the end of the file, if it ends before the start of the range
     ///   or before the offset of a seek.
     /// * [`ErrorKind::Foreign`] before the first event, as in [`format`](Self::format).
-    /// * [`ErrorKind::Unsupported`] before the first event, as in [`format`](Self::format), and
-    ///   also where a packed log continues in a later version or with an unknown compression. A
-    ///   later call returns the same error.
+    /// * [`ErrorKind::Unsupported`] before the first event, as in [`format`](Self::format). This
+    ///   error is also returned where a packed log switches to a later version or to an unknown
+    ///   compression method. A later call returns the same error.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         match self.step()? {
             Step::Record(span) => Ok(Some(Event::Record(self.record(span)))),
@@ -732,7 +733,7 @@ impl<S: Source> Reader<S> {
     /// Returns the flipped bit if a single flipped bit explains `region`. `region` must be the last
     /// region returned, either in an event or in an error.
     ///
-    /// Returns `None` if a flipped bit cannot cause damage with this reason, or if
+    /// Returns `None` if a flipped bit cannot cause damage that has this reason, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call repeats the
     /// search, which takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip).
     ///

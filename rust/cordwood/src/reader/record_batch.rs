@@ -215,9 +215,9 @@ impl RecordBatch {
         Ok(())
     }
 
-    /// Adds the remaining records of a container, with their bytes if `keeps_data` is true, until
-    /// the batch [is full](Self::is_full) for `target_len`. Returns how many were added, which is
-    /// at least one. Fails without adding a record if there is not enough memory.
+    /// Adds the remaining records of a container until [`is_full(target_len)`](Self::is_full)
+    /// returns true. Also adds their bytes if `keeps_data` is true. Returns the number of records
+    /// added, which is at least one. Fails without adding a record if there is not enough memory.
     pub(super) fn push_container(
         &mut self,
         rest: &Rest<'_>,

@@ -88,8 +88,7 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
         return None;
     }
     let next = reader.next_record();
-    // There may be more records after damage, whereas any other error might be returned on every
-    // call.
+    // After damage, there may be more records. Any other error might be returned on every call.
     *has_failed = matches!(&next, Err(error) if !matches!(error.kind, ErrorKind::Corruption { .. }));
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }

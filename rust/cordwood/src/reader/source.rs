@@ -356,10 +356,10 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Returns how many bytes to request in the next read. Within the range, this is the rest of
-    /// the range. The last record may extend far past the end of the range, so reading continues
-    /// there. The first read past the end requests one block, and each later one requests as many
-    /// bytes as have already been read past the end.
+    /// Returns how many bytes to request in the next read. Inside the range, this is everything up
+    /// to the range's end. The last record may extend far past the end of the range, so reading
+    /// continues there. The first read past the end requests one block, and each later one requests
+    /// as many bytes as have already been read past the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {

@@ -46,7 +46,7 @@ pub struct Writer<W: Sink> {
     encoder: Encoder,
     buffer: Vec<u8>,
     record_len_max: u64,
-    /// Everything before this offset is on the disk.
+    /// Everything before this offset is on disk.
     durable: u64,
     failure: Option<Failure>,
     /// The process that created the writer.

@@ -30,19 +30,19 @@ pub trait Storage: Debug + Send + Sync {
     /// Truncates the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Waits until the bytes and the length of the file are on the disk.
+    /// Waits until the bytes and the length of the file are on disk.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Waits until the file's name is on the disk.
+    /// Waits until the file's name is on disk.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Returns the key for remembering a failed sync of this file, or `None` if the file has no
-    /// identity.
+    /// Returns the key under which a failed sync of this file is remembered, or `None` if the file
+    /// has no identity.
     fn identity(&self) -> Option<FileId> {
         None
     }
 
-    /// Returns the process that uses the file.
+    /// Returns the process that is using the file.
     fn process(&self) -> Process {
         Process::current()
     }
@@ -149,7 +149,7 @@ pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
     File::open(path.parent().unwrap_or(&path))
 }
 
-/// Waits until the names in a directory are on the disk.
+/// Waits until the names in a directory are on disk.
 pub(super) fn sync_directory(directory: &io::Result<File>) -> io::Result<()> {
     #[cfg(all(test, target_os = "linux"))]
     tests::note_sync(directory);
@@ -224,7 +224,7 @@ pub(super) fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
-/// Reads from a storage, starting at an offset.
+/// Reads from a [`Storage`], starting at an offset.
 pub(super) struct StorageReader<'a> {
     pub(super) storage: &'a dyn Storage,
     pub(super) offset: u64,

@@ -199,7 +199,8 @@ impl Column {
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { offsets, data }, value) => {
                 match (value, self.kind.made_as()) {
-                    // In a column whose given type is built as JSON, text has no quotation marks.
+                    // If the column has a given type that is built as JSON, text is stored without
+                    // quotation marks.
                     (View::Text(text), _) if self.kind != Type::Json => append(data, text.as_bytes())?,
                     (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
                     (value, _) => {

@@ -76,7 +76,7 @@ fn digit_count(digits: &str) -> u64 {
 fn is_float_of(number: f64, bits: u64) -> bool {
     match bits {
         _ if number.is_nan() || number.is_infinite() => true,
-        // A 16-bit number has ten bits after the leading bit. The last of the ten is worth at least
+        // A 16-bit float has ten bits after the leading bit. The last of the ten is worth at least
         // 2^-24.
         16 => number.abs() <= 65_504.0 && number.to_bits() << 22 == 0 && (number * 16_777_216.0).fract() == 0.0,
         32 => f64::from(number as f32) == number,

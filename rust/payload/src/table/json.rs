@@ -25,7 +25,7 @@ pub enum BytesAs {
 }
 
 impl BytesAs {
-    /// Returns the bytes as text, or `None` if they become a structure.
+    /// Returns the bytes as text, or `None` if they are written as a structure.
     pub(super) fn encode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let mut text = Text::default();
         match self {
@@ -189,7 +189,7 @@ fn write_text(out: &mut Text, text: &str) {
 
 /// Writes a number as Python's `repr` does. Exponents have a sign and at least two digits. If 17
 /// digits are needed and two 17-digit numbers are equally close to the value, the one with an even
-/// last digit is written. Rust's shortest text may be the one with an odd last digit.
+/// last digit is written. Rust's own formatting may choose the one with an odd last digit.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {

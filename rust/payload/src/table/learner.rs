@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Finds the places in the node where values have several kinds without a common type, and
-    /// collects each place's name and kinds.
+    /// Finds the places in the node where the values are of different kinds that have no common
+    /// type. Collects each place's name and kinds.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {

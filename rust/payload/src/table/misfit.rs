@@ -30,7 +30,7 @@ pub struct Misfit {
     pub column: Option<Type>,
     /// The type of the value.
     pub value: &'static str,
-    /// Why this value does not fit, if other values of its type fit.
+    /// Why this value does not fit even though other values of its type do.
     pub why: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables of records. A table has the columns that its values need, in Arrow's memory layout.
+//! Tables of records. The values in a table determine its columns, which use Arrow's memory layout.
 //!
 //! A [`Decoder`] passes the rows of each record to a [`Sink`]. Once a [`Learner`] has seen all
 //! rows, it knows the [`Type`] of each column. A [`Builder`] appends rows to columns of these

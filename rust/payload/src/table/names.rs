@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-/// The names of columns or fields, each only once.
+/// The names of columns or fields, without duplicates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Names {
     names: Vec<Box<str>>,
     keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
-    /// The numbers of most names, indexed by the slots of their keys. The rare names whose slot was
-    /// already taken are not in this table. Looking up a slot is much faster than using a hash
+    /// The number of a name is in the slot that the name's key selects. The rare names whose slot
+    /// was already taken are not in this table. Looking up a slot is much faster than using a hash
     /// table, which has to resist names chosen to collide.
     slots: Vec<u32>,
 }
@@ -121,7 +121,7 @@ mod tests {
     use super::{EMPTY, Names};
 
     #[test]
-    fn finds_every_column_name_with_any_hint() {
+    fn finds_every_column_name_whatever_the_hint() {
         let mut names = Names::default();
         // There are names of each length, names with the same ends, and names that share a slot.
         let mut all: Vec<String> = (0..40).map(|len| "é".repeat(len / 2) + &"a".repeat(len % 2)).collect();

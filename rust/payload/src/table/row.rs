@@ -29,9 +29,9 @@ impl<'v> Row<'v> {
     }
 
     /// Returns the row with only the wanted cells, in the order of `names`. A name refers to a
-    /// column, or in the form `a.b`, to the field `b` of the column `a`.
+    /// column or, in the form `a.b`, to the field `b` of the column `a`.
     ///
-    /// A name with dots refers to the column with exactly this name, if there is one. Otherwise, it
+    /// A dotted name refers to the column with exactly this name, if there is one. Otherwise, it
     /// refers to a field. If several columns have such a field, the column with the longest name is
     /// used.
     pub fn select<'r>(&'r self, names: &'r Names) -> Row<'r> {
@@ -73,8 +73,8 @@ impl<'v> Row<'v> {
     }
 }
 
-/// Returns the field that a name with dots refers to. `outer` looks up the part of the name before
-/// a dot. The name is split at the last dot that leads to an existing field.
+/// Returns the field that a dotted name refers to. `outer` looks up the part of the name before a
+/// dot. The name is split at the last dot that leads to an existing field.
 fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
     let mut dots = name.rmatch_indices('.');
     dots.find_map(|(at, _)| {

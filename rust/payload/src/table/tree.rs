@@ -96,7 +96,7 @@ impl Refused {
     }
 }
 
-/// Returns bytes of a record as text. `offset` is their offset in the record.
+/// Returns part of a record as text. `offset` is where `bytes` starts in the record.
 pub(super) fn utf8(bytes: &[u8], offset: usize) -> Result<&str, PayloadError> {
     str::from_utf8(bytes).map_err(|error| {
         let valid_len = error.valid_up_to();
@@ -502,8 +502,7 @@ fn twice_of_few<'i>(items: &'i [Item<'_>]) -> Option<&'i str> {
     found.map(|(_, (name, _))| name.as_ref())
 }
 
-/// Returns one item per name, with the last value of that name, ordered by where each name first
-/// appears.
+/// Returns one item per name, with that name's last value, in order of first appearance.
 fn with_last<'v>(items: Vec<Item<'v>>, surrogates: &HashMap<usize, Vec<usize>>) -> Result<Vec<Item<'v>>, Box<Refused>> {
     let mut numbers = HashMap::new();
     let mut kept: Vec<Item<'v>> = Vec::new();

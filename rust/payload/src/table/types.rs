@@ -84,8 +84,8 @@ pub struct Given {
 /// The values that fit a given type. Casting does not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fits {
-    /// The values that fit the type used to build the columns. If that type is a structure, fields
-    /// that a value has and the structure lacks are omitted.
+    /// The values that fit the type used to build the columns. If that type is a structure, any
+    /// extra fields of a value are omitted.
     Same,
     /// No value.
     Nothing,
@@ -99,7 +99,7 @@ pub enum Fits {
     Bytes,
     /// Lists with this many items, or byte strings of this length.
     Count(u64),
-    /// Times that are a multiple of this number of nanoseconds.
+    /// Times that are multiples of this many nanoseconds.
     Times(u64),
     /// Structures. The columns are built as lists of a structure with two fields, `key` and
     /// `value`.

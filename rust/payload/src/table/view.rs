@@ -115,7 +115,7 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Calls `each` with the fields of a structure until a call returns `false`. Returns whether
+    /// Calls `each` for each field of a structure until a call returns `false`. Returns whether
     /// every call returned `true`.
     pub fn all_fields(self, mut each: impl FnMut(&'v str, View<'v>) -> bool) -> bool {
         match self {
@@ -168,7 +168,7 @@ impl<'v> View<'v> {
         found
     }
 
-    /// Calls `each` with the items of a list until a call returns `false`. Returns whether every
+    /// Calls `each` for each item of a list until a call returns `false`. Returns whether every
     /// call returned `true`.
     pub fn all_items(self, mut each: impl FnMut(View<'_>) -> bool) -> bool {
         match self {
@@ -193,7 +193,7 @@ fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     (*key != EntityKey::default()).then_some(key)
 }
 
-/// Calls `each` with the operations of a faultless batch until a call returns `false`. Returns
+/// Calls `each` for each operation of a faultless batch until a call returns `false`. Returns
 /// whether every call returned `true`.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut next = Position::START;

@@ -129,8 +129,8 @@ const SEEN_MAX: usize = 10_000;
 ///
 /// If the columns are not known, the table learns them. It is opened with the columns of the first
 /// records, and continues to learn. If a later row needs a new column, the table is no longer
-/// [open](Table::is_open): from then on, it only learns from rows and does not write them. You must
-/// then create another table with all columns.
+/// [open](Table::is_open): from then on, it learns columns from rows but does not write the rows.
+/// You must then create another table with all columns.
 #[derive(Debug)]
 pub struct Table {
     /// The wanted columns, or `None` for all columns.
@@ -139,7 +139,7 @@ pub struct Table {
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
-    /// Whether the decision on opening the table has been made.
+    /// Set once the table has decided whether to open.
     is_decided: bool,
     record: Current,
 }
@@ -169,14 +169,13 @@ struct Current {
     /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were counted but not kept, because their record has too many
-    /// faults.
+    /// The number of faults that were counted but not kept because their record had too many.
     more_fault_count: u64,
 }
 
 #[derive(Debug)]
 enum Output {
-    /// No output. The table only learns from rows.
+    /// No output. Rows are used to learn columns but are not written.
     None,
     Columns(Box<Builder>),
     /// Lines of NDJSON or CSV.
@@ -325,8 +324,8 @@ impl Table {
     }
 
     /// Returns the faults found since the last call, each with the index of its record. Also
-    /// returns the number of faults that were counted but not kept, because their record has too
-    /// many faults.
+    /// returns the number of faults that were counted but not kept because their record had too
+    /// many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -339,15 +338,15 @@ impl Table {
         self.rows.stop.as_ref()
     }
 
-    /// Checks whether the table writes its rows, rather than only learning from them. If it isn't
-    /// open at the end, either a later row needed a new column or the first records had no columns.
-    /// In that case, create another table with all [columns](Table::columns).
+    /// Checks whether the table writes its rows, rather than just learning columns from them. If it
+    /// isn't open at the end, either a later row needed a new column or the first records had no
+    /// columns. In that case, create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Stops writing rows. From then on, the table only learns from them, as if a row had needed a
-    /// new column.
+    /// Stops writing rows. From then on, the table learns columns from rows but does not write the
+    /// rows, as if a row had needed a new column.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
         self.is_decided = true;

@@ -48,8 +48,8 @@ pub(super) fn three_chains(
             b = crc(b, u64::from_le_bytes(*of_second));
             c = crc(c, u64::from_le_bytes(*of_third));
         }
-        // Each product has fewer than 64 bits. The instruction advances the products' sum over
-        // another 32 bits, reducing the sum to a state.
+        // Each product has fewer than 64 bits. The instruction advances the sum of the products
+        // over another 32 bits, which reduces the sum to a state.
         state = (crc(0, sum_of_products([a, b], [SHIFTS[2 * words], SHIFTS[words]])) ^ c) as u32;
         data = rest;
     }

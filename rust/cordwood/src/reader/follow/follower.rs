@@ -301,9 +301,9 @@ impl Follower {
         Ok(self.answer(reported))
     }
 
-    /// Like [`poll`](Self::poll), but does not take a record: further calls return the same record
-    /// until [`advance`](Self::advance) takes it. This is useful if processing the record can fail,
-    /// for example because memory runs out.
+    /// Like [`poll`](Self::poll), but does not take a record: subsequent calls return the same
+    /// record until [`advance`](Self::advance) takes it. This is useful if processing the record
+    /// can fail, for example because memory runs out.
     ///
     /// ```
     /// use cordwood_log::{Follower, follow::Poll};
@@ -613,21 +613,21 @@ impl Follower {
         Ok(None)
     }
 
-    /// Checks whether `region` is at the end of a file that will no longer change, and must
-    /// therefore be reported as part of the break before the next file.
+    /// Checks whether `region` is at the end of a file that will no longer change. If so, the
+    /// region must be reported as part of the break before the next file.
     fn is_of_break(&mut self, region: SkippedRegion) -> bool {
         let end = self.file.window().end_offset();
         self.file.is_final && self.file.joint.takes(region, end)
     }
 
-    /// Makes the decoder skip the bytes at the start of the window, where it is waiting: the rest
-    /// of the block, or a fragment of unknown type. Returns the step, and the part of the block
-    /// that has not been written yet.
+    /// Makes the decoder skip the bytes at which it is waiting, at the start of the window. These
+    /// bytes are the rest of the block or a fragment of unknown type. Returns the step, and the
+    /// part of the block that has not been written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
         let at = self.decoder.offset();
-        // The block may be incomplete. The rest of it is skipped regardless of its contents, as a
-        // reader of the whole file would do, but can't be reported until it has been written. Until
-        // then, zeros take its place; they do not affect the preceding bytes.
+        // The block may be incomplete. The rest of it is skipped regardless of its contents, just
+        // as a reader of the whole file would skip it. However, it can't be reported until it has
+        // been written. Until then, zeros take its place; they do not affect the preceding bytes.
         let grid = self.decoder.grid();
         // A file header before the first block is treated as part of that block.
         let left = if at == grid.origin {

@@ -13,17 +13,17 @@ use crate::format::without_zeros;
 use crate::trace::trace;
 
 impl Follower {
-    /// Determines the format of the log if its contents suffice. An undamaged start is enough. If
-    /// the start is damaged, the follower waits until all bytes that determine the format have been
-    /// written, and then determines it as a reader of the whole file would. If `is_last` is true,
-    /// the follower does not wait, and uses the existing bytes. Returns whether the log must be
-    /// reread in another format.
+    /// Determines the format of the log if its contents so far reveal it. An undamaged start is
+    /// enough. If the start is damaged, the follower waits until all bytes that determine the
+    /// format have been written, and then determines it as a reader of the whole file would. If
+    /// `is_last` is true, the follower does not wait, and uses the existing bytes. Returns whether
+    /// the log must be reread in another format.
     ///
     /// # Errors
     ///
     /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without a
     /// signature, it may be a log whose first record is still incomplete. Returns
-    /// [`ErrorKind::Unsupported`] if the options specify a log number or a compression for a
+    /// [`ErrorKind::Unsupported`] if the options specify a log number or a compression method for a
     /// dialect that doesn't support it.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<bool, Error> {
         // A nonzero byte proves that everything before it has been written.

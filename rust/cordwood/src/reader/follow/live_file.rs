@@ -16,8 +16,8 @@ use crate::segments::{list_again, name_of};
 /// The number of bytes to request per read while catching up.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// While a file is missing, only one in this many attempts to find it lists the directory, because
-/// listing is expensive.
+/// The number of attempts to find a missing file for each listing of the directory. Listing is
+/// expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
@@ -61,7 +61,7 @@ pub(super) struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether the file will no longer change, and ends with the first `len` bytes of `buffer`.
+    /// Whether the file is final and the first `len` bytes of `buffer` extend to its end.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
@@ -188,8 +188,8 @@ impl LiveFile {
     }
 
     /// Looks for the next file. `end` is where the followed file ended when it was last checked,
-    /// and `is_there` is true if that file still exists under its name. Returns whether a next file
-    /// now exists. If so, the caller must read the followed file's end again.
+    /// and `is_there` is true if that file still exists under its name. Returns whether the next
+    /// file exists now. If so, the caller must read the followed file's end again.
     fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {

@@ -22,7 +22,7 @@ named! {
         /// is taken from the file name.
         Stale = "stale",
         /// The next bytes look damaged. Because a write may be only partly visible, the follower
-        /// rereads such bytes before reporting damage.
+        /// rereads them before it reports damage.
         Suspect = "suspect",
         /// The follower has reported damage and is waiting for the rest of the block. Reading
         /// continues at the next block or, if the file starts with damage, once the bytes after the
@@ -67,7 +67,7 @@ pub enum Poll<'a> {
     /// No event to report yet; poll again later.
     NotYet(NotYet),
     /// The file has become shorter than the part already reported. The follower's offset is no
-    /// longer meaningful, so all further calls return this result.
+    /// longer meaningful, so all subsequent calls return this result.
     #[non_exhaustive]
     Truncated {
         /// The file offset just past the last reported event.
@@ -92,6 +92,6 @@ pub enum Poll<'a> {
     },
     /// The follower has ended, either at damage under
     /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) or after the trailer of a closed log. All
-    /// further calls return this result.
+    /// subsequent calls return this result.
     End(End),
 }

@@ -1,10 +1,10 @@
 //! A writer changes the file between any two calls that a follower makes to the operating system.
 //!
 //! A follower's poll makes several such calls, so one call can see a file before a write, and the
-//! next call can see it after the write. On small logs, these tests try each write before each of
-//! these calls. All the writes are valid, so the follower must return each record once and in
-//! order, and report no damage. Retries are turned off, so bytes that look damaged would be
-//! reported at once.
+//! next call can see it after the write. These tests use small logs, and try each write before the
+//! first call, before the second call, and so on. All the writes are valid, so the follower must
+//! return each record once and in order, and report no damage. Retries are turned off, so bytes
+//! that look damaged would be reported at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,7 +22,8 @@ use crate::file::tests::with_calls;
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::segments::name_of;
 
-/// Writes are tried before each call up to this one. Later writes happen between two polls.
+/// The tests try each write before every call up to this one. Later writes happen between two
+/// polls.
 const CALLS: usize = 9;
 
 /// One write, creation or renaming of a file.

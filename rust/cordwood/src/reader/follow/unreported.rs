@@ -41,7 +41,7 @@ pub(super) struct Unreported {
     pub(super) passed: Option<(u64, Form)>,
     /// The state of the search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
-    /// The state of the search for data after the bytes that determine the format of the log.
+    /// The state of the search for data that follows the bytes used to detect the log's format.
     pub(super) head_probes: Probes,
     /// Whether the next poll must probe more blocks of a replaced file.
     pub(super) is_probing: bool,
@@ -55,7 +55,7 @@ pub(super) struct Unreported {
 /// writer may start or complete any of them at any time.
 ///
 /// Once a replaced file has been reported, the caller might never poll it again, so all its blocks
-/// are probed before the first report. They are probed again before each further report, because
+/// are probed before the first report. They are probed again before each subsequent report, because
 /// the writer may have continued in the meantime.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Probes {

@@ -19,7 +19,7 @@ use crate::writer::BUFFER_LEN;
 use crate::writer::log_file::{LogFileOptions, OnTornTail};
 use crate::writer::storage::{Storage, StorageReader, read_at_most, write_all};
 
-/// Where to write the next record, and the bytes after the last complete record.
+/// The offset for the next record, and any bytes that follow the last complete record.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct Recovered {
     pub(in crate::writer) format: LogFormat,
@@ -32,7 +32,7 @@ pub(in crate::writer) struct Recovered {
 /// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
 /// of a log. `interrupted` can stop the call while it is reading.
 ///
-/// Records, the tail and errors have log offsets, but the storage has file offsets.
+/// Records, the tail and errors use log offsets, but the storage uses file offsets.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -53,7 +53,7 @@ pub(in crate::writer) fn recover(
         path,
         interrupted,
     };
-    // Data from this offset onward might not be on the disk, even though it can be read.
+    // Data from this offset onward might not be on disk, even though it can be read.
     let known = unsynced::known_offset(storage.identity());
     let checkpoint = options.checkpoint.map(|offset| offset.saturating_sub(origin));
     let unsynced = known.into_iter().chain(checkpoint).min();
@@ -71,8 +71,8 @@ pub(in crate::writer) fn recover(
         discarded = Some(region);
     }
     match unsynced {
-        // The file is shorter than the part that was on the disk: it is a different file or has
-        // been truncated.
+        // The file is shorter than the part that was on disk: it is a different file or has been
+        // truncated.
         Some(offset) if offset > new_len => unsynced::forget(storage.identity()),
         Some(offset) => write_again(storage, offset, new_len, interrupted).map_err(failed)?,
         None => {}
@@ -84,7 +84,7 @@ pub(in crate::writer) fn recover(
     })
 }
 
-/// Returns the format in which to append to a log. The format has the given dialect, or the log's
+/// Returns the format to use for appending to a log. The format has the given dialect, or the log's
 /// own dialect if none is given. Also returns the detected foreign format if a dialect is given.
 ///
 /// A packed log keeps the compression that its mark names. If the mark is lost, it keeps the
@@ -152,8 +152,9 @@ fn format_of(
 
 /// Checks whether a log detected as `found` can be read as `named`: each of its fragments must have
 /// the same meaning in both dialects. For example, a RocksDB log that is not recycled is detected
-/// as a LevelDB log, and a long Pebble log is detected as a recyclable log. A log without
-/// containers cannot be read as packed, because other programs read such logs.
+/// as a LevelDB log, and a long Pebble log is detected as a recyclable log. However, a log without
+/// containers is never accepted as packed, because other programs that read such logs don't support
+/// containers.
 ///
 /// `head` is the start of the file. If it is damaged or was padded, the mark or the file header is
 /// missing, but that does not contradict `named`.
@@ -178,9 +179,9 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     named.name() == found.name() || is_same_file && is_same_grid && (0..=u8::MAX).all(is_same_fragment)
 }
 
-/// Sets the length of a file that was longer than `len` or ended with a torn record. The new length
-/// is synced before any byte is written after the new end; otherwise, a crash could bring back old
-/// bytes after the new ones. Everything before `known_offset` was on the disk.
+/// Sets the length of a file to `len`, which either truncates the file or pads it with zeros. The
+/// new length is synced before any byte is written after the new end. Otherwise, a crash could
+/// bring back old bytes after the new ones. Everything before `known_offset` was on disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -347,8 +348,7 @@ impl LogBefore<'_> {
     /// options request padding.
     fn find_tail(&self) -> Result<Option<Tail>, Error> {
         let LogBefore { grid, options, .. } = *self;
-        // In a segmented log, everything before this file was on the disk when the file was
-        // created.
+        // In a segmented log, everything before this file was on disk when the file was created.
         let checkpoint = options.checkpoint.unwrap_or(0).max(grid.origin);
         // Start reading at the start of the block, so that no bytes inside a record can be mistaken
         // for a record.

@@ -13,7 +13,7 @@ const SECTOR_LEN: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) start: u64,
-    /// The first reason with the worst severity.
+    /// The first reason with the highest severity.
     pub(super) reason: Reason,
     /// The reason of the last region.
     pub(super) last: Reason,
@@ -22,8 +22,8 @@ pub(super) struct Tail {
     /// Whether a sector, or the damaged part of one, is all zeros. Such a sector was never written,
     /// even though the file already had its new length.
     has_zero_sector: bool,
-    /// Whether part of the tail is a record that is complete, or complete except for one flipped
-    /// bit, so it cannot be the remainder of an interrupted write.
+    /// Whether the tail contains a record that is complete, or would be complete if one flipped bit
+    /// were corrected. Such a record is not the remainder of an interrupted write.
     has_whole_record: bool,
     /// Whether any byte of the tail is nonzero.
     pub(super) has_data: bool,

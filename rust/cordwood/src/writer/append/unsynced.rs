@@ -1,10 +1,10 @@
 //! Files whose sync has failed in this process.
 //!
 //! After a failed `fsync`, Linux marks the pages it could not write as clean. They can still be
-//! read, and the next sync succeeds, but they are not on the disk. A writer that reopens such a
-//! file must therefore rewrite the bytes to make the pages dirty. Only then does a successful sync
-//! mean that the bytes are on the disk. Only the process whose sync failed knows about the failure.
-//! Another process can pass a checkpoint to indicate which bytes are known to be on the disk.
+//! read, and the next sync succeeds, but they are not on disk. A writer that reopens such a file
+//! must therefore rewrite the bytes to make the pages dirty. Only then does a successful sync mean
+//! that the bytes are on disk. Only the process whose sync failed knows about the failure. Another
+//! process can pass a checkpoint to indicate which bytes are known to be on disk.
 //!
 //! Source: Rebello et al., "Can Applications Recover from fsync Failures?" (USENIX ATC 2020);
 //! PostgreSQL, "fsyncgate" (2018).
@@ -15,11 +15,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::file::FileId;
 
-/// An offset for each file with a failed sync. Everything before this offset was on the disk when
-/// the sync failed.
+/// An offset for each file whose sync failed. Everything before this offset was on disk when the
+/// sync failed.
 static UNSYNCED: Mutex<BTreeMap<FileId, u64>> = Mutex::new(BTreeMap::new());
 
-/// The number of files with a failed sync. While it is 0, as it nearly always is, the lock is not
+/// The number of files whose sync failed. While it is 0, as it nearly always is, the lock is not
 /// taken. In a forked child, the lock may be held by a thread that does not exist there.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -28,8 +28,8 @@ fn unsynced() -> MutexGuard<'static, BTreeMap<FileId, u64>> {
     UNSYNCED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that a sync has failed. Everything before `durable_offset` is on the disk. If an
-/// earlier sync also failed, the greater offset is kept.
+/// Remembers that a sync has failed. Everything before `durable_offset` is on disk. If an earlier
+/// sync also failed, the greater offset is kept.
 pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
     if let Some(file) = file {
         let mut unsynced = unsynced();
@@ -40,7 +40,7 @@ pub(in crate::writer) fn remember(file: Option<FileId>, durable_offset: u64) {
 }
 
 /// Returns an offset if a sync of this file has failed, and `None` otherwise. Everything before the
-/// offset was on the disk when the sync failed.
+/// offset was on disk when the sync failed.
 pub(in crate::writer) fn known_offset(file: Option<FileId>) -> Option<u64> {
     if COUNT.load(Relaxed) == 0 {
         return None;

@@ -48,8 +48,8 @@ impl LogFile {
             write_all(&**storage, piece, end)?;
             end += piece.len() as u64;
             piece.clear();
-            // The first piece contains everything before the record. The record itself is in the
-            // file only once its last piece has been written.
+            // The first piece contains everything before the record. The record itself is not in
+            // the file until its last piece has been written.
             state.written = start;
             io::Result::Ok(())
         };
@@ -91,8 +91,8 @@ impl LogFile {
         self.failed(state, source)
     }
 
-    /// Waits until all bytes before `end`, which have already been written, are on the disk. One of
-    /// the waiting threads syncs for all of them, without holding the lock.
+    /// Waits until all bytes before `end`, which have already been written, are on disk. One of the
+    /// waiting threads syncs for all of them, without holding the lock.
     pub(in crate::writer) fn wait_until_durable<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,

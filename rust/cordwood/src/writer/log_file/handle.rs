@@ -68,7 +68,7 @@ use crate::writer::storage::copy_of;
 /// # let path = directory.path().join("example.log");
 /// let log = LogFile::create_new(&path, LogFileOptions::default())?;
 /// log.append(b"one")?;
-/// log.append_sync(b"two")?; // both are on the disk
+/// log.append_sync(b"two")?; // both are on disk
 /// assert_eq!(log.durable_offset(), 20);
 /// log.close()?;
 /// drop(log);
@@ -118,7 +118,7 @@ impl LogFile {
         self.status().offset
     }
 
-    /// Returns how much of the file is on the disk. Everything before this file offset survives a
+    /// Returns how much of the file is on disk. Everything before this file offset survives a
     /// machine crash. The offset is 0 before this writer's first sync.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
@@ -168,8 +168,8 @@ impl LogFile {
         self.append_and(record, false)
     }
 
-    /// Appends a record. Once the record and everything before it are on the disk, returns the
-    /// record's offset.
+    /// Appends a record. Once the record and everything before it are on disk, returns the record's
+    /// offset.
     ///
     /// While one thread waits for the disk, others can append. The next sync covers everything
     /// appended in the meantime.
@@ -202,8 +202,8 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends a record and returns its log offset, along with the locked state if the record must
-    /// be on the disk before the call returns.
+    /// Appends a record and returns its log offset. If the record must be on disk before the call
+    /// returns, also returns the locked state.
     #[inline]
     pub(in crate::writer) fn append_unsynced(
         &self,
@@ -283,8 +283,8 @@ impl LogFile {
     }
 
     /// Appends several records. Returns how many were appended, or the error for the refused
-    /// record. Also returns the locked state if the appended records must be on the disk before the
-    /// call returns.
+    /// record. If the appended records must be on disk before the call returns, also returns the
+    /// locked state.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
         &self,
@@ -331,14 +331,14 @@ impl LogFile {
         Ok((encoded.map(|()| count), syncs.then_some(state)))
     }
 
-    /// If `unsynced` contains a state, waits until everything that has been written is on the disk.
+    /// If `unsynced` contains a state, waits until everything that has been written is on disk.
     pub(in crate::writer) fn wait_for(&self, unsynced: Option<MutexGuard<'_, State>>) -> Result<(), Error> {
         let Some(state) = unsynced else { return Ok(()) };
         let end = state.written;
         self.wait_until_durable(state, end)
     }
 
-    /// Appends a record if this is possible without waiting for the operating system or another
+    /// Appends a record if it can be appended without waiting for the operating system or another
     /// thread. Otherwise, or if the record is too long, returns `None` without appending it. With
     /// [`FlushPolicy::EveryAppend`], this always returns `None`.
     ///
@@ -392,7 +392,7 @@ impl LogFile {
         Ok(state)
     }
 
-    /// Writes all records appended so far and waits until they are on the disk.
+    /// Writes all records appended so far and waits until they are on disk.
     ///
     /// # Errors
     ///
@@ -420,10 +420,10 @@ impl LogFile {
         (state.encoder.offset(), state.encoder.end_max())
     }
 
-    /// Waits until every byte before the file offset `offset` is on the disk. This doesn't append a
+    /// Waits until every byte before the file offset `offset` is on disk. This doesn't append a
     /// record, so a thread can wait for records appended by other threads. If another thread is
-    /// syncing, this call waits for that sync. If no thread is syncing, or if that sync does not
-    /// cover `offset`, this call syncs the file.
+    /// syncing, this call waits for that sync to end. If the bytes are still not on disk, this call
+    /// syncs the file itself.
     ///
     /// To wait for a record, pass the value that [`offset`](Self::offset) returns after appending
     /// it. [`append`](Self::append) returns where the record starts, not where it ends.
@@ -433,7 +433,7 @@ impl LogFile {
     /// * [`ErrorKind::Io`] if `offset` is past the end of the log
     ///   ([`io::ErrorKind::InvalidInput`]).
     /// * [`ErrorKind::Write`] after a permanent failure, even if the bytes were already known to be
-    ///   on the disk. See [Failures](LogFile#failures).
+    ///   on disk. See [Failures](LogFile#failures).
     /// * [`ErrorKind::Closed`] if the log is closed, and [`ErrorKind::Forked`] in a forked child.
     ///
     /// ```
@@ -471,7 +471,7 @@ impl LogFile {
 
     /// Closes the log.
     ///
-    /// Writes all records appended so far and waits until they are on the disk, unless the
+    /// Writes all records appended so far and waits until they are on disk, unless the
     /// [policy](LogFileOptions::sync) is [`SyncPolicy::Never`]. `close` also waits for threads that
     /// are waiting for a sync. It then releases the file, so that another writer can open it.
     ///

@@ -34,9 +34,9 @@ impl LogFile {
     /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the file name contains a log
     ///   number, as `000012.log` does, and the options contain a different one.
     /// * [`ErrorKind::Locked`] if another writer has the file open. The file is not changed.
-    /// * [`ErrorKind::Unsupported`] if the options give a log number or compression that the
-    ///   dialect does not support, or a compression that this build cannot write. The file is not
-    ///   changed.
+    /// * [`ErrorKind::Unsupported`] if the dialect does not support the log number or the
+    ///   compression in the options, or if this build cannot write that compression. The file is
+    ///   not changed.
     pub fn create(path: impl AsRef<Path>, options: LogFileOptions) -> Result<Self, Error> {
         // Opening must not truncate the file, because another writer may have it open.
         Self::create_with(
@@ -67,7 +67,7 @@ impl LogFile {
         Self::create_in_storage(Box::new(file), options, Some(path)).map_err(failed)
     }
 
-    /// Opens a log to append to it, or creates it if the file does not exist.
+    /// Opens a log for appending, or creates it if the file does not exist.
     ///
     /// Reads the file from its start or from the [checkpoint](LogFileOptions::checkpoint). If it
     /// does not end with a complete record, [`on_torn_tail`](LogFileOptions::on_torn_tail)

@@ -7,7 +7,7 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::names::{named, parses_name};
 use crate::options::{log_options, options};
 
-/// When a [`LogFile`](crate::LogFile) waits until its records are on the disk.
+/// When a [`LogFile`](crate::LogFile) waits until its records are on disk.
 ///
 /// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
 /// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
@@ -114,7 +114,7 @@ options! {
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// An offset where a record starts or ends, such as an earlier
         /// [`durable_offset`](crate::LogFile::durable_offset). Everything before it must be known
-        /// to be on the disk. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from
+        /// to be on disk. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from
         /// this offset to find the file's end. It also rewrites the bytes after this offset,
         /// because a sync may have failed in the process that wrote them. If the checkpoint is
         /// greater than 0, the file must exist. Default: `None`, which reads the file from its

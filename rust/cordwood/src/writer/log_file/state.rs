@@ -18,7 +18,7 @@ pub(in crate::writer) struct State {
     pub(super) buffer: Vec<u8>,
     /// The length of the file. Every record before this offset is entirely in the file.
     pub(super) written: u64,
-    /// Everything before this offset is on the disk.
+    /// Everything before this offset is on disk.
     pub(super) durable: u64,
     /// Whether the file's name has been synced to disk. Until then, a machine crash can lose the file.
     pub(super) is_name_durable: bool,

@@ -41,7 +41,7 @@ pub trait Directory: Debug + Send + Sync {
         None
     }
 
-    /// Waits until all additions and removals of names in the directory are on the disk.
+    /// Waits until all additions and removals of names in the directory are on disk.
     fn sync(&self) -> io::Result<()>;
 
     /// Returns whether the directory already contained its lock when it was opened. If it did, the
@@ -99,7 +99,7 @@ impl DiskDirectory {
             _ => error,
         })?;
         if !had_lock {
-            // The lock's name must be on the disk before the first segment is created. Otherwise, a
+            // The lock's name must be on disk before the first segment is created. Otherwise, a
             // crash could leave a segment that can be recognised neither by its bytes nor by a
             // lock.
             lock.sync_directory().map_err(failed)?;
@@ -140,9 +140,9 @@ impl DiskDirectory {
     }
 }
 
-/// Syncs `parent`, so that the name of the log's directory is on the disk. Otherwise, a crash can
-/// lose the directory and all segments in it. This is needed even for an existing directory,
-/// because the process that created it may have exited before syncing the name.
+/// Syncs `parent`, so that the name of the log's directory is on disk. Otherwise, a crash can lose
+/// the directory and all segments in it. This is needed even for an existing directory, because the
+/// process that created it may have exited before syncing the name.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
         // Another user created the directory, in a parent directory that this user cannot read.
@@ -218,8 +218,8 @@ mod tests {
         directory.sync().expect_err("a directory that is not open");
     }
 
-    /// A name isn't on the disk until the directory containing it is synced. The log's name is in
-    /// its parent directory, and the lock's name is in the log's directory.
+    /// A name isn't on disk until the directory containing it is synced. The log's name is in its
+    /// parent directory, and the lock's name is in the log's directory.
     #[cfg(target_os = "linux")]
     #[test]
     fn syncs_a_new_directory_and_lock_file_before_using_the_log() {

@@ -33,7 +33,7 @@ const EXPIRED_MAX: usize = 64;
 /// dialect.
 ///
 /// * [`open`](SegmentedLog::open) reads only the last segment. No other segment can have a torn
-///   tail, because all records in a segment are on the disk before the next one is created.
+///   tail, because all records in a segment are on disk before the next one is created.
 /// * Until the log is closed or dropped, it is locked against a second writer, whether in this
 ///   process or another. Threads can share it by reference, and they share syncs as with a
 ///   [`LogFile`]. A log belongs to the process that opened it.
@@ -74,7 +74,7 @@ pub struct SegmentedLog {
     /// that holds `segments` must not wait for this lock.
     pruning: Mutex<()>,
     /// Held while a record is appended or a segment is started, but not while a thread waits for a
-    /// record to be on the disk.
+    /// record to be on disk.
     segments: Mutex<Segments>,
 }
 
@@ -237,7 +237,7 @@ impl SegmentedLog {
         self.status().offset
     }
 
-    /// Returns how much of the log is on the disk, as a log offset. Everything before this offset
+    /// Returns how much of the log is on disk, as a log offset. Everything before this offset
     /// survives a machine crash. After opening, this offset is where the last segment starts.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
@@ -271,8 +271,8 @@ impl SegmentedLog {
         self.append_and(record, false)
     }
 
-    /// Appends a record, and returns its log offset once it and everything before it are on the
-    /// disk. Threads that call this at the same time share one sync.
+    /// Appends a record, and returns its log offset once it and everything before it are on disk.
+    /// Threads that call this at the same time share one sync.
     ///
     /// # Errors
     ///
@@ -295,8 +295,8 @@ impl SegmentedLog {
 
     /// Appends several records under one lock and returns how many were appended. The records may
     /// be spread over several segments. If the policy requires a sync, the log syncs after the last
-    /// record. Starting a segment also syncs, under any policy. Other threads wait until all the
-    /// records have been appended. The iterator must not use the log itself.
+    /// record. Whatever the policy, starting a segment also syncs the log. Other threads wait until
+    /// all the records have been appended. The iterator must not use the log itself.
     ///
     /// # Errors
     ///
@@ -342,7 +342,7 @@ impl SegmentedLog {
         }
     }
 
-    /// Appends a record if this is possible without waiting, like [`LogFile::try_append`].
+    /// Appends a record if it can be appended without waiting, like [`LogFile::try_append`].
     ///
     /// # Errors
     ///
@@ -369,7 +369,7 @@ impl SegmentedLog {
         self.lock()?.active.flush()
     }
 
-    /// Writes all records appended so far and waits until they are on the disk.
+    /// Writes all records appended so far and waits until they are on disk.
     ///
     /// # Errors
     ///
@@ -383,7 +383,7 @@ impl SegmentedLog {
         log.wait_for(Some(unsynced))
     }
 
-    /// Waits until everything before a log offset is on the disk, like [`LogFile::wait_durable`].
+    /// Waits until everything before a log offset is on disk, like [`LogFile::wait_durable`].
     /// Doesn't append a record.
     ///
     /// # Errors
@@ -395,7 +395,7 @@ impl SegmentedLog {
     pub fn wait_durable(&self, offset: u64) -> Result<(), Error> {
         let segments = self.usable()?;
         if offset <= segments.base() {
-            // Everything before this segment was on the disk when the segment was created.
+            // Everything before this segment was on disk when the segment was created.
             return Ok(());
         }
         let log = Arc::clone(&segments.active);
@@ -473,7 +473,7 @@ impl SegmentedLog {
         closed
     }
 
-    /// Starts the next segment. Once a segment exists, everything before it is complete and on the
+    /// Starts the next segment. Once a segment exists, everything before it is complete and on
     /// disk. A crash therefore leaves a prefix of the records, and only the last segment can be
     /// torn.
     fn switch(&self, segments: &mut Segments) -> Result<(), Error> {
@@ -508,8 +508,7 @@ impl SegmentedLog {
         })?;
         segments.active = Arc::new(active);
         segments.starts.push_back(next);
-        // This puts the name of the segment on the disk. If this fails, the log is marked as
-        // failed.
+        // This makes the segment's name durable. If this fails, the log is marked as failed.
         segments.active.sync()?;
         self.remove_expired(segments, &*directory)
     }

@@ -35,8 +35,9 @@ impl Room {
         self.end == 0
     }
 
-    /// Checks whether the record belongs in this segment. If it does, its length is subtracted from
-    /// the room. The first record always belongs in the segment, no matter how long it is.
+    /// Checks whether the record belongs in this segment. If it does, the room shrinks by the
+    /// length of the record. The first record always belongs in the segment, no matter how long it
+    /// is.
     pub(super) fn takes(&mut self, record_len: usize) -> bool {
         let len = if self.is_packed {
             bound_of(record_len, Form::Plain) as u64

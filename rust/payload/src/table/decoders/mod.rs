@@ -67,23 +67,24 @@ pub struct Facts {
 
 /// Receives the rows and the faults of a record.
 pub trait Sink {
-    /// Takes a row, and returns whether there was room for it. If not, the decoder stops. When the
-    /// decoder is given the same record again, it resumes with this row.
+    /// Receives a row, and returns whether there was room for it. If not, the decoder stops. When
+    /// the decoder is given the same record again, it resumes with this row.
     fn row(&mut self, row: &Row<'_>) -> bool;
 
-    /// Takes a fault in the record. Faults are passed before the record's first row. If there was
-    /// no room for that row, the faults are passed again when the record is decoded again.
+    /// Receives a fault in the record. Faults are passed before the record's first row. If there
+    /// was no room for that row, the faults are passed again when the record is decoded again.
     fn fault(&mut self, fault: Fault);
 }
 
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink that passes on a record's faults, and the record's only row as an object.
+/// A sink for a record with only one row. It passes on the record's faults, and then the row as an
+/// object.
 pub struct OneRow<'t> {
-    /// Takes the row.
+    /// Called with the row.
     pub take: &'t mut dyn FnMut(View<'_>),
-    /// Takes a fault. All faults are passed here before the row is passed to `take`.
+    /// Called with each fault. All faults are passed here before the row is passed to `take`.
     pub fault: &'t mut dyn FnMut(Fault),
 }
 
@@ -121,7 +122,7 @@ trait Decode: Another + fmt::Debug + Send + Sync {
     }
 
     /// Passes a record's value to `take`, and returns whether the record has one. By default, the
-    /// value is the only row of the record, as an object.
+    /// value is an object with the cells of the record's only row.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let (mut is_taken, mut first) = (false, None);
         let mut sink = OneRow {
@@ -181,9 +182,8 @@ impl Decoder {
     /// - `wandb-history`: records from a Weights & Biases run. Each step is a row.
     /// - `wandb-run`, `wandb-summary`, `wandb-config`: records from a Weights & Biases run. The
     ///   only row is the run's description, summary or configuration.
-    /// - `wandb-metrics`: records from a Weights & Biases run. Each measurement of the machine is a
-    ///   row.
-    /// - `wandb-output`: records from a Weights & Biases run. Each printed line is a row.
+    /// - `wandb-metrics`: records from a Weights & Biases run. Each set of system metrics is a row.
+    /// - `wandb-output`: records from a Weights & Biases run. Each line of console output is a row.
     /// - `swanlab-history`: records from a SwanLab run. Each logged number is a row.
     pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
         DECODERS.iter().map(|&(name, _)| name)

@@ -24,8 +24,8 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The texts from the environment records. Each record may contain only some of the texts, and a
-/// text that hasn't appeared in any record is empty.
+/// The strings from the environment records. Each record may contain only some of the strings. A
+/// string that hasn't appeared in any record is empty.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,

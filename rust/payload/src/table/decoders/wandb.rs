@@ -1,5 +1,5 @@
-//! Decodes the records of a Weights & Biases run: its steps, the measurements of the machine, and
-//! the printed lines.
+//! Decodes the records of a Weights & Biases run: its steps, its system metrics, and its console
+//! output.
 
 use std::borrow::Cow;
 use std::collections::{HashSet, TryReserveError};
@@ -50,7 +50,7 @@ impl Decode for History {
     }
 }
 
-/// Decodes each measurement into one row.
+/// Decodes each set of system metrics into one row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Metrics {
     /// When the run started, in microseconds since 1970.

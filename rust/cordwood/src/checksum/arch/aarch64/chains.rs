@@ -10,8 +10,8 @@ use core::arch::aarch64::{__crc32cb, __crc32cd, __crc32ch, __crc32cw, vmull_p64}
 
 use crate::checksum::arch::chains::three_chains;
 
-/// The shortest length for which three chains are used. This is an estimate rather than a
-/// measurement, and it is greater than on x86-64 in case joining the chains costs more.
+/// The shortest length for which three chains are used. This is an estimate, not a measurement. It
+/// is greater than on x86-64 because joining the chains may cost more.
 const THREE_MIN: usize = 256;
 
 /// Returns `state` advanced over `data`.

@@ -2,9 +2,9 @@
 //! that follow them, and the result is added to those bytes. With 512-bit registers, four of these
 //! steps are done at once.
 //!
-//! Odd bytes don't need a loop. The last 1 to 64 bytes are loaded into a separate register. For
-//! each possible length of this tail, a table holds the factors that advance the bytes before the
-//! tail.
+//! Leftover bytes don't need a loop. The last 1 to 64 bytes are loaded into a separate register.
+//! For each possible length of this tail, a table holds the factors that advance the bytes before
+//! the tail.
 //!
 //! Folding becomes faster than the `crc32` instruction at about 20 bytes. For long data, it is
 //! twice as fast as three chains of that instruction.
@@ -249,7 +249,7 @@ impl<const COPY: bool> Copied<COPY> {
     fn skip(&mut self, len: usize) {
         if COPY {
             // SAFETY: there is room for the copied bytes, so the new pointer is at most one past
-            // the end of that room.
+            // the end of the allocation.
             self.0 = unsafe { self.0.add(len) };
         }
     }
