@@ -140,13 +140,13 @@ class Record:
 class Position:
     """An offset in a log, together with marks that identify the log. Returned by `Follower.position`.
 
-    An offset is valid in only one log, so a position also contains checksums of some bytes before
-    the offset: in the log's first block and in the block before the offset. In a segmented log, it
-    also contains a checksum of the end of the previous segment. When reading or following starts at
-    a position, these checksums are compared with the log. If any of them differ, the position
-    belongs to a different log, and `LogChangedError` is raised. A log that has since grown, been
-    copied or renamed, or lost its oldest segments is still the same log. A block that contains
-    damage is not compared. A position at offset 0 matches any log.
+    An offset is valid in only one log, so a position also contains checksums. They cover some bytes
+    before the offset, from the log's first block and from the block before the offset. In a
+    segmented log, a position also contains a checksum of the end of the previous segment. When
+    reading or following starts at a position, these checksums are compared with the log. If any of
+    them differ, the position belongs to a different log, and `LogChangedError` is raised. A log
+    that has since grown, been copied or renamed, or lost its oldest segments is still the same log.
+    A block that contains damage is not compared. A position at offset 0 matches any log.
 
     `str(position)` returns a short string without line breaks, and `Position(text)` restores the
     position from it. Positions can be pickled and compared.
@@ -188,7 +188,7 @@ class Reader:
     `next(reader)`, which returns the next record.
 
     Threads may share a reader, and each record goes to exactly one of them. If the source is a path
-    or memory, parent and child can both continue reading independently after a fork. If another
+    or a buffer, parent and child can both continue reading independently after a fork. If another
     thread was using the reader at the time of the fork, the child cannot use its copy of the
     reader: `close` has no effect, and all other calls raise `OSError`.
 
@@ -207,26 +207,26 @@ class Reader:
             the object's current position. If an `mmap`'s file is truncated while the log is being
             read, the operating system kills the process (`SIGBUS`), as it does any program that
             reads beyond the end of a mapped file. If a file might be truncated, pass its path
-            instead. The following sources are read in ranges of up to 16 MiB, and four ranges are
-            read ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a
-            `UPath`, all read through fsspec; a tuple of an obstore store and a path in it; or an
-            object with `size()` and `read_range(start, end)`.
+            instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`), an
+            `fsspec.OpenFile` or a `UPath`, all read through fsspec; a tuple of an obstore store and
+            a path in it; or an object with `size()` and `read_range(start, end)`. These sources are
+            read in ranges of up to 16 MiB, and four ranges are read ahead.
         dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
             Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
             log with everything it can contain; `"pebble"`: a Pebble log with everything it can
             contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
             Weights & Biases run file; `"wandb_old"`: a run file from wandb-core before 0.17.6;
-            `"swanlab"`: a SwanLab run file. Default: `None`, or `"auto"`: the dialect is detected
-            from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
-            read if the dialect was detected, but treated as damage if you name the dialect. See
-            `cordwood.types.DetectedDialect`.
+            `"swanlab"`: a SwanLab run file. With `"auto"`, the dialect is detected from the start
+            of the file. Default: `None`, which means `"auto"`. RocksDB's metadata in a `"leveldb"`
+            or `"recyclable"` log is read if the dialect was detected, but treated as damage if you
+            name the dialect. See `cordwood.types.DetectedDialect`.
         log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
             of the number in the file's name. Fragments with another number are left over from an
             older log. If the entire file is left over, the logger `cordwood` gets a warning.
-            Default: `None`: the number in the file's name, or if there is none, the number of the
-            first valid fragment.
+            Default: `None`, which means the number in the file's name or, if there is none, the
+            number of the first valid fragment.
         compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
-            `"zstd"`. Default: `None`: the compression stated at the start of the log.
+            `"zstd"`. Default: `None`, which means the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
             resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
             logger `cordwood` gets a warning for each of the first ten regions; the number of
@@ -249,9 +249,9 @@ class Reader:
             one container is at most 256 MiB. A record that would exceed one of these two limits
             raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
             value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
-        storage_options: For a URL: the arguments for its fsspec file system, such as
+        storage_options: The arguments for the fsspec file system of a URL, such as
             `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
-            Default: `None`: fsspec's own configuration.
+            Default: `None`, which means fsspec's own configuration.
 
     Raises:
         OSError: The file cannot be opened. If it does not exist, `FileNotFoundError` is raised.
@@ -330,9 +330,9 @@ class Reader:
                 MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
                 long, up to a maximum of 8 MiB. The number of parts in memory exceeds the number of
                 threads by at most two. The records and their order are the same for any number of
-                threads. Only one thread reads an object with `read`, a log with log numbers, a file
-                with fewer than two parts per thread, or any source under the policy `"stop"`.
-                Default: 1.
+                threads. Only one thread is used for an object with `read`, a log with log numbers,
+                a file with fewer than two parts per thread, or any source under the policy
+                `"stop"`. Default: 1.
 
         Returns:
             An iterator of `RecordBatch`. Batches are never empty.
@@ -588,12 +588,12 @@ class Follower:
         timeout: The longest time to wait for a record in each step of the iteration, in seconds.
             With 0, the iteration returns the records already in the file and never waits. Default:
             `None`, which waits forever.
-        dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
-            complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
+        dialect: Same as for `Reader`. The dialect is detected as soon as the file has a file header
+            or a complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
             Default: `None`.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        on_corruption: As for `Reader`, except that `"salvage"` is not supported. Default:
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        on_corruption: Same as for `Reader`, except that `"salvage"` is not supported. Default:
             `"raise"`.
         on_rotation: How to react to a rotation. A rotation means that the path names another file
             or no file, and everything in the old file has been returned. `"raise"`: raise
@@ -608,7 +608,7 @@ class Follower:
         retry_time: Apparent damage may be a write still in progress if no valid block follows it.
             Before reporting such damage, the follower rereads the bytes at least three times, over
             at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
-        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 
     Raises:
         LogChangedError: `start` is a position in another log.
@@ -715,10 +715,9 @@ class Follower:
     def position(self) -> Position:
         """Returns the position at the end of the data returned or skipped so far.
 
-        A position also identifies the log. A new follower with this position as its `start`
-        continues as if its `start` were the offset that `tell` returns, but raises
-        `LogChangedError` if by then the path names a different log. To store a position, convert it
-        with `str`.
+        A position also identifies the log. To continue later at the offset that `tell` returns now,
+        pass the position to a new follower as `start`. If the path names a different log by then,
+        the new follower raises `LogChangedError`. To store a position, convert it with `str`.
 
         Returns:
             A `Position`. To determine it, at most two blocks of the file are read.
@@ -745,7 +744,7 @@ class Follower:
         """
     @property
     def timeout(self) -> float | None:
-        """The longest time each step waits, in seconds, or `None` for no limit."""
+        """The longest time to wait for a record in each step, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
         """The first 100,000 regions found so far that were not returned, ordered by offset.
@@ -834,8 +833,8 @@ class Writer:
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
     `sys.unraisablehook` and doesn't replace an exception that is already being raised. When the
-    program ends, each unclosed writer also writes its buffer, warns and is closed, even if a
-    running thread is using it.
+    program ends, cordwood also writes the buffer of each unclosed writer, warns, and closes the
+    writer, even if a running thread is using it.
 
     Args:
         sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
@@ -848,27 +847,27 @@ class Writer:
             end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
             `"a"`, the file's dialect as detected by `Reader`.
         log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
-            carries it. You cannot append to a log with a number. Default: `None`: the fragments
-            carry no number and are laid out as in `"leveldb"`, even if the file's name contains a
-            number.
+            carries it. You cannot append to a log with a number. Default: `None`. The fragments
+            then carry no number and are laid out as in `"leveldb"`, even if the file's name
+            contains a number.
         compression: How to compress each record, for `"rocksdb"`. The only supported value is
-            `"zstd"`. You cannot append to a compressed log. Default: `None`: records are not
-            compressed.
-        flush: For a path: when to pass records to the operating system, which keeps them even after
+            `"zstd"`. You cannot append to a compressed log. Default: `None`, which means that
+            records are not compressed.
+        flush: For a path, when to pass records to the operating system, which keeps them even after
             this process ends. `"append"`: before each `append` returns, in one write. A record
             longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
             records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
             `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
             cannot pass `flush`. Default: `None`, which means `"append"`.
         sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-            sync=True)`. `"never"`: at no other time, except that each segment of a segmented log is
-            synced before the next is started. `"close"`: when the writer is closed. `"append"`:
+            sync=True)`. `"never"`: at no other time. Each segment of a segmented log is still
+            synced before the next one is started. `"close"`: when the writer is closed. `"append"`:
             before each `append` returns, and when the writer is closed. Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
             long ago. Closing the writer syncs too. No thread runs in the background, so a sync
             never happens just because time has passed. You cannot combine `sync_interval` with
             `sync`. Default: `None`.
-        on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
+        on_torn_tail: For `"a"`, how to treat a file that does not end with a complete record.
             `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
             left after the last complete record. An exception is raised for any other damage, for
             damage that a single flipped bit can explain, and for a file without any valid fragment.
@@ -876,26 +875,26 @@ class Writer:
             reporting the skipped bytes. A damaged file without any valid fragment raises an
             exception, unless you pass `dialect` and a crash may have left the file in this state.
             Default: `"refuse"`.
-        checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
+        checkpoint: For `"a"`, a file offset where a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
             file from the checkpoint onward to find the end of the log, then rewrites the bytes
             after the checkpoint so that the next sync covers them. If the checkpoint is greater
-            than 0, the file must exist. Default: `None`: the file is read from the start, and no
-            bytes are rewritten unless a sync of this file has failed in this process.
-        segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
+            than 0, the file must exist. Default: `None`. The file is then read from the start, and
+            bytes are rewritten only if a sync of this file has failed in this process.
+        segment_len: For `"a"`, the maximum length of a segment in bytes. Pass `segment_len` to
             write a segmented log, which is a directory of files. A segment exceeds this length only
             if its first record alone does. `sink` is the directory, which is created if it does not
             exist. All offsets, including `checkpoint`, are log offsets: they continue from one
             segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
-            read. Default: `None`: the log is one file.
-        retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
+            read. Default: `None`, which means that the log is one file.
+        retention_bytes: The number of bytes to keep in the older segments of a segmented log. Each
             time a segment is started, the oldest segments are removed as long as at least this many
             bytes remain before the new segment. Only closed and synced segments are removed,
-            whether or not a reader has read them. Default: `None`: all segments are kept.
-        retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
+            whether or not a reader has read them. Default: `None`, which keeps all segments.
+        retention_time: The number of seconds to keep a segment of a segmented log. Each time a
             segment is started, segments are removed, oldest first, until one is reached whose file
             has changed within this time. If a file's last change is in the future, that segment and
-            all later ones are kept. Default: `None`: all segments are kept.
+            all later ones are kept. Default: `None`, which keeps all segments.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find the log's end, by the same rules as for a `Reader`. Default: 1 GiB,
@@ -966,9 +965,9 @@ class Writer:
             ClosedError: The writer is closed.
             RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
                 the log.
-            MemoryError: There is not enough memory for the record, so it is not in the log. If only
-                the returned offset cannot be allocated, the record is in the log, and `tell()`
-                returns the offset after it.
+            MemoryError: There is not enough memory for the record, so it is not in the log. If
+                there is enough memory for the record but not for the returned offset, the record is
+                in the log, and `tell()` returns the offset after it.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -993,12 +992,12 @@ class Writer:
             The number of records appended.
 
         Raises:
-            OSError: As for `append`. Also raised if the column's stream fails.
+            OSError: Same as for `append`. Also raised if the column's stream fails.
             TypeError: A record is not bytes-like, or `records` is a single record, a string, a
                 table or a column of another type.
             ValueError: A record in a column is null. The message contains the record's index.
             ClosedError: The writer is closed.
-            MemoryError: As for `append`.
+            MemoryError: Same as for `append`.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two"])
@@ -1023,7 +1022,7 @@ class Writer:
         The written records survive the end of this process, but not a machine crash.
 
         Raises:
-            OSError: As for `append`.
+            OSError: Same as for `append`.
             ClosedError: The writer is closed.
 
         >>> with cordwood.open("example.log", "w", flush="close") as writer:
@@ -1352,21 +1351,21 @@ def verify(
     record may be written a moment later.
 
     Args:
-        source: As for `Reader`, or a `Split`. To read many logs, pass a directory, which stands for
-            all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
-            URLs, directories, patterns and splits.
+        source: A source as for `Reader`, or a `Split`. To read many logs, pass a directory, which
+            stands for all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a
+            list of paths, URLs, directories, patterns and splits.
         threads: How many threads to read with, 1 to 256. The report is the same for any number of
             threads. Only one thread is used for an object with `read`, a log with log numbers, or a
             file with less than about 2 MiB per thread. If there are many logs, several are read at
             a time. Default: 1.
-        dialect: As for `Reader`. Default: `None`.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        start: As for `Reader`: a file offset in bytes. Default: 0.
-        end: As for `Reader`: a file offset in bytes. Default: `None`.
-        verify_checksums: As for `Reader`. Default: `True`.
-        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        storage_options: As for `Reader`. Default: `None`.
+        dialect: Same as for `Reader`. Default: `None`.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        start: A file offset in bytes, as for `Reader`. Default: 0.
+        end: A file offset in bytes, as for `Reader`. Default: `None`.
+        verify_checksums: Same as for `Reader`. Default: `True`.
+        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        storage_options: Same as for `Reader`. Default: `None`.
         progress: A function to call after each read, in the thread that did the read. It gets the
             number of new bytes read: at most a few MiB, or 0 if the bytes had been read before. If
             the length of the source is known, the numbers add up to at most that length. If
@@ -1438,23 +1437,23 @@ def salvage(
     unfinished log is removed.
 
     Args:
-        source: As for `Reader`, or many logs as for `verify`, but not splits.
+        source: A source as for `Reader`, or many logs as for `verify`, but not splits.
         destination: The path of the new log, which must not exist. If there are many logs,
             `destination` is a directory, which is created if it does not exist. Each new log keeps
             the old log's path relative to the directory or pattern in `source`. The new log has the
             dialect, log number and engine metadata of the source. RocksDB and Pebble take the log
             number from the file's name.
-        dialect: As for `Reader`. Default: `None`.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+        dialect: Same as for `Reader`. Default: `None`.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
         repair_bit_flips: Also write each record whose damage can be explained by a single flipped
             bit, with that bit flipped back. The report gives the number of these records as
             `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
             flipped, the
             checksum of a repaired record confirms its contents. Default: `False`.
-        storage_options: As for `Reader`. Default: `None`.
-        progress: As for `verify`. Default: `None`.
+        storage_options: Same as for `Reader`. Default: `None`.
+        progress: Same as for `verify`. Default: `None`.
 
     Returns:
         The report on `source`, or a `Results` for many logs, as for `verify`.
@@ -1523,8 +1522,8 @@ class Scan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
 
-        These are the regions found so far by the most recently started read, up to the first
-        100,000 for each source. The outer tuple is empty if no read has started.
+        These are the regions found so far by the read that started last, up to the first 100,000
+        for each source. The outer tuple is empty if no read has started.
         """
 
     @property
@@ -1532,14 +1531,14 @@ class Scan:
         """Whether no damage has been found in any source.
 
         Only regions with severity `"corruption"` count as damage. If the table has been read
-        several times, only the most recently started read is considered.
+        several times, only the read that started last is considered.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """How reading each source ended: an `Outcome` for each source, in order.
 
-        These are the outcomes from the most recently started read. If a source's end has not been
+        These are the outcomes of the read that started last. If a source's end has not been
         reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
         """
 
@@ -1588,7 +1587,7 @@ class RecordIndex:
         """
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[bytes]:
-        """Does the same as `read`. PyTorch and other data loaders call this to get a batch."""
+        """Equivalent to `read`. PyTorch and other data loaders call this to get a batch."""
     def place(self, index: SupportsIndex) -> tuple[str, int]:
         """Returns the path of the log that contains a record, and the record's offset in that log.
 
@@ -1602,7 +1601,7 @@ class RecordIndex:
 
         Raises:
             IndexError: There is no record with this index.
-            Exception: As for `read`.
+            Exception: Same as for `read`.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.extend([b"one", b"two", b"three"])
@@ -1644,11 +1643,11 @@ def index(
             subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
             numbered in the order of the sources. URLs, bytes and objects with `read` are not
             accepted.
-        dialect: As for `Reader`.
-        log_number: As for `Reader`.
-        compression: As for `Reader`.
-        on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are not
-            numbered. Default: `"raise"`.
+        dialect: Same as for `Reader`.
+        log_number: Same as for `Reader`.
+        compression: Same as for `Reader`.
+        on_corruption: Same as for `Reader`. Under a policy other than `"raise"`, lost records are
+            not numbered. Default: `"raise"`.
 
     Returns:
         A `RecordIndex`, which can be pickled and used by any number of threads.
@@ -1751,29 +1750,29 @@ def scan(
             which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
             such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
             left out if their first record is recognised as another kind, as in `convert`. Default:
-            `None`: the records are bytes.
-        schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
+            `None`, which means that the records are bytes.
+        schema: With `decode`, a `pyarrow.Schema`. If you pass one, the sources are not read first
             to determine the columns. Columns that are not in the schema are left out. Default:
             `None`.
-        dialect: As for `Reader`.
-        log_number: As for `Reader`.
-        compression: As for `Reader`.
-        on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
+        dialect: Same as for `Reader`.
+        log_number: Same as for `Reader`.
+        compression: Same as for `Reader`.
+        on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as for `Reader`. With a policy
             other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
         threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
             for a source that is not a path, for a source that `Reader.record_batches` reads in one
             thread, and for a table without the column `"record"` or with the column `"salvaged"`.
             Default: 1.
-        start: As for `Reader`, for each source that is not a `Split`.
-        end: As for `Reader`, for each source that is not a `Split`.
-        storage_options: As for `Reader`. Default: `None`.
+        start: Same as for `Reader`. Ignored for a `Split`.
+        end: Same as for `Reader`. Ignored for a `Split`.
+        storage_options: Same as for `Reader`. Default: `None`.
 
     Returns:
         A `Scan` or, with `decode`, a `DecodedScan`. Both have `__arrow_c_stream__` and
         `__arrow_c_schema__`.
 
     Raises:
-        ModuleNotFoundError: With `decode`: pyarrow is not installed.
+        ModuleNotFoundError: `decode` is given, but pyarrow is not installed.
         OSError: A directory, or a file in a directory, cannot be read.
         OverflowError: An integer is negative or too large for its option.
         TypeError: A source has an unsupported type, or is a text file.
@@ -1817,16 +1816,16 @@ def pack(
     a database has to read.
 
     Args:
-        source: As for `Reader`. The log should be closed: records appended during the copy may be
-            missing from the new log.
+        source: Same as for `Reader`. The log should be closed: records appended during the copy may
+            be missing from the new log.
         destination: The path of the new log, which must not exist.
         dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
             Default: `"packed"`.
         compression: The compression of the new log: `"zstd"`, or `None` for no compression.
             Default: `"zstd"` for a packed log, and `None` for the other dialects, which have no
             compression.
-        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        progress: As for `verify`. Default: `None`.
+        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        progress: Same as for `verify`. Default: `None`.
 
     Returns:
         The report on `source`.
@@ -1907,17 +1906,17 @@ def stat(
     Damage doesn't raise an exception, but is handled as in `verify`.
 
     Args:
-        source: As for `verify`.
-        threads: As for `verify`. Default: 1.
-        dialect: As for `Reader`. Default: `None`.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
-        start: As for `Reader`: a file offset in bytes. Default: 0.
-        end: As for `Reader`: a file offset in bytes. Default: `None`.
-        verify_checksums: As for `Reader`. Default: `True`.
-        record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-        storage_options: As for `Reader`. Default: `None`.
-        progress: As for `verify`. Default: `None`.
+        source: Same as for `verify`.
+        threads: Same as for `verify`. Default: 1.
+        dialect: Same as for `Reader`. Default: `None`.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
+        start: A file offset in bytes, as for `Reader`. Default: 0.
+        end: A file offset in bytes, as for `Reader`. Default: `None`.
+        verify_checksums: Same as for `Reader`. Default: `True`.
+        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        storage_options: Same as for `Reader`. Default: `None`.
+        progress: Same as for `verify`. Default: `None`.
 
     Returns:
         The counts, or a `Results` for many logs, as for `verify`.
@@ -1941,8 +1940,9 @@ def detect(source: Source, /) -> LogFormat | None:
     """Detects a log's format from the start of the file.
 
     Args:
-        source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
-            Otherwise, if the file is longer, its end and the starts of its blocks are read too.
+        source: Same as for `Reader`. If the first 96 KiB are enough to identify a log, no more is
+            read. Otherwise, if the file is longer, its end and the starts of its blocks are read
+            too.
 
     Returns:
         A `LogFormat` with the dialect, the log number and the compression. For dialects with log
@@ -2001,9 +2001,9 @@ def start_of(
 
     Args:
         start: The first block of the log, or the whole log if it is shorter.
-        dialect: As for `Reader`. With `None`, the start of the log is not compared.
-        log_number: As for `Reader`.
-        compression: As for `Reader`.
+        dialect: Same as for `Reader`. With `None`, the start of the log is not compared.
+        log_number: Same as for `Reader`.
+        compression: Same as for `Reader`.
         version: The version that the object store has assigned to the log.
 
     Returns:
@@ -2020,9 +2020,9 @@ def start_at(
 
     Args:
         path: The path of a file or a segmented log.
-        dialect: As for `Reader`.
-        log_number: As for `Reader`.
-        compression: As for `Reader`.
+        dialect: Same as for `Reader`.
+        log_number: Same as for `Reader`.
+        compression: Same as for `Reader`.
 
     Returns:
         A `Position`.
@@ -2109,8 +2109,8 @@ class Table:
 
     The columns are either known or learned. A table that learns its columns is opened once the
     first records have revealed some of them. From then on, it also writes its rows. If a later row
-    needs a new column, the table stops writing: from that row onward, it only learns. You must then
-    create another table with all the columns.
+    needs a new column, the table stops writing: from that row onward, it only learns columns. You
+    must then create another table with all the columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2217,8 +2217,8 @@ class Table:
     def conflicts(self) -> tuple[dict[str, list[str]], list[str]]:
         """Returns the columns that were converted to JSON.
 
-        The first item maps each column whose values have different types to those types. The second
-        lists the columns that are too wide.
+        The first item is a dictionary. For each column whose values have different types, it
+        contains a list of those types. The second item lists the columns that are too wide.
 
         `a.b` is a field in `a`, and `a[]` means the items in `a`.
         """
@@ -2234,7 +2234,7 @@ class Table:
     def only_learn(self) -> None:
         """Stops writing rows.
 
-        After this call, the table only learns, as if a row had needed another column.
+        After this call, the table only learns columns, as if a row had needed a new one.
         """
     @property
     def row_count(self) -> int:
@@ -2341,8 +2341,9 @@ def entity_kinds(source: RecordBatch | Sequence[Record], /) -> tuple[list[tuple[
         source: A `RecordBatch`, or a list of `Record`.
 
     Returns:
-        A pair: a list of entity kinds, each with the indices of its records, and a list of the
-        indices of the unreadable records. If an entity has no key, its kind is `None`.
+        A pair of lists. The first contains the entity kinds, each with the indices of its records.
+        The second contains the indices of the unreadable records. If an entity has no key, its kind
+        is `None`.
     """
 
 @final
@@ -2386,11 +2387,11 @@ def fragments(
     has that region's reason. Memory use does not grow with the log.
 
     Args:
-        source: As for `Reader`, but it must be readable twice: the path of a file, a URL or another
-            source that is read in ranges, a buffer, or an object with `read` and `seek`.
-        dialect: As for `Reader`. Default: `None`.
-        log_number: As for `Reader`. Default: `None`.
-        compression: As for `Reader`. Default: `None`.
+        source: Same as for `Reader`, but it must be readable twice: the path of a file, a URL or
+            another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+        dialect: Same as for `Reader`. Default: `None`.
+        log_number: Same as for `Reader`. Default: `None`.
+        compression: Same as for `Reader`. Default: `None`.
 
     Returns:
         An iterator of `Fragment`.
@@ -2443,12 +2444,12 @@ def restored_index(
     """Restores a pickled index.
 
     Args:
-        logs: For each log: the path, the position after the last record, the number of records, and
-            the offsets.
-        dialect: As for `index`.
-        log_number: As for `index`.
-        compression: As for `index`.
-        on_corruption: As for `index`.
+        logs: One tuple per log, with the path, the position after the last record, the number of
+            records, and three pickled lists of numbers.
+        dialect: Same as for `index`.
+        log_number: Same as for `index`.
+        compression: Same as for `index`.
+        on_corruption: Same as for `index`.
 
     Returns:
         The index.

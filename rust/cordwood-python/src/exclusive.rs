@@ -17,8 +17,8 @@ use crate::values::error::with_hint;
 ///
 /// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
 ///   code, which can call back into this module.
-/// * A thread in a forked process, if another thread held the lock at the time of the fork. The
-///   locked mutex was copied into this process, but the thread that would unlock it was not.
+/// * A thread in a process that was forked while another thread held the lock. The locked mutex was
+///   copied into this process, but the thread that would unlock it was not.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 if there is no such thread.

@@ -177,7 +177,7 @@ impl RecordIndex {
         self.list(py, &places)
     }
 
-    /// Does the same as `read`. PyTorch and other data loaders call this to get a batch.
+    /// Equivalent to `read`. PyTorch and other data loaders call this to get a batch.
     fn __getitems__<'py>(&self, py: Python<'py>, indices: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         self.read(py, indices)
     }
@@ -194,7 +194,7 @@ impl RecordIndex {
     ///
     /// Raises:
     ///     IndexError: There is no record with this index.
-    ///     Exception: As for `read`.
+    ///     Exception: Same as for `read`.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two", b"three"])
@@ -282,12 +282,12 @@ fn unpickled(bytes: &Bound<'_, PyBytes>) -> PyResult<Vec<u64>> {
 /// Restores a pickled index.
 ///
 /// Args:
-///     logs: For each log: the path, the position after the last record, the number of records, and
-///         the offsets.
-///     dialect: As for `index`.
-///     log_number: As for `index`.
-///     compression: As for `index`.
-///     on_corruption: As for `index`.
+///     logs: One tuple per log, with the path, the position after the last record, the number of
+///         records, and three pickled lists of numbers.
+///     dialect: Same as for `index`.
+///     log_number: Same as for `index`.
+///     compression: Same as for `index`.
+///     on_corruption: Same as for `index`.
 ///
 /// Returns:
 ///     The index.
@@ -333,11 +333,11 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 ///         subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
 ///         numbered in the order of the sources. URLs, bytes and objects with `read` are not
 ///         accepted.
-///     dialect: As for `Reader`.
-///     log_number: As for `Reader`.
-///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`. Under a policy other than `"raise"`, lost records are not
-///         numbered. Default: `"raise"`.
+///     dialect: Same as for `Reader`.
+///     log_number: Same as for `Reader`.
+///     compression: Same as for `Reader`.
+///     on_corruption: Same as for `Reader`. Under a policy other than `"raise"`, lost records are
+///         not numbered. Default: `"raise"`.
 ///
 /// Returns:
 ///     A `RecordIndex`, which can be pickled and used by any number of threads.

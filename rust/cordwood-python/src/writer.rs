@@ -137,8 +137,8 @@ impl Object {
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
 /// `sys.unraisablehook` and doesn't replace an exception that is already being raised. When the
-/// program ends, each unclosed writer also writes its buffer, warns and is closed, even if a
-/// running thread is using it.
+/// program ends, cordwood also writes the buffer of each unclosed writer, warns, and closes the
+/// writer, even if a running thread is using it.
 ///
 /// Args:
 ///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
@@ -151,27 +151,27 @@ impl Object {
 ///         end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
 ///         `"a"`, the file's dialect as detected by `Reader`.
 ///     log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
-///         carries it. You cannot append to a log with a number. Default: `None`: the fragments
-///         carry no number and are laid out as in `"leveldb"`, even if the file's name contains a
-///         number.
+///         carries it. You cannot append to a log with a number. Default: `None`. The fragments
+///         then carry no number and are laid out as in `"leveldb"`, even if the file's name
+///         contains a number.
 ///     compression: How to compress each record, for `"rocksdb"`. The only supported value is
-///         `"zstd"`. You cannot append to a compressed log. Default: `None`: records are not
-///         compressed.
-///     flush: For a path: when to pass records to the operating system, which keeps them even after
+///         `"zstd"`. You cannot append to a compressed log. Default: `None`, which means that
+///         records are not compressed.
+///     flush: For a path, when to pass records to the operating system, which keeps them even after
 ///         this process ends. `"append"`: before each `append` returns, in one write. A record
 ///         longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
 ///         records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
 ///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
 ///         cannot pass `flush`. Default: `None`, which means `"append"`.
 ///     sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-///         sync=True)`. `"never"`: at no other time, except that each segment of a segmented log is
-///         synced before the next is started. `"close"`: when the writer is closed. `"append"`:
+///         sync=True)`. `"never"`: at no other time. Each segment of a segmented log is still
+///         synced before the next one is started. `"close"`: when the writer is closed. `"append"`:
 ///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
 ///         long ago. Closing the writer syncs too. No thread runs in the background, so a sync
 ///         never happens just because time has passed. You cannot combine `sync_interval` with
 ///         `sync`. Default: `None`.
-///     on_torn_tail: For `"a"`: how to treat a file that does not end with a complete record.
+///     on_torn_tail: For `"a"`, how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
 ///         left after the last complete record. An exception is raised for any other damage, for
 ///         damage that a single flipped bit can explain, and for a file without any valid fragment.
@@ -179,26 +179,26 @@ impl Object {
 ///         reporting the skipped bytes. A damaged file without any valid fragment raises an
 ///         exception, unless you pass `dialect` and a crash may have left the file in this state.
 ///         Default: `"refuse"`.
-///     checkpoint: For `"a"`: a file offset where a record starts or ends, such as an earlier
+///     checkpoint: For `"a"`, a file offset where a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
 ///         file from the checkpoint onward to find the end of the log, then rewrites the bytes
 ///         after the checkpoint so that the next sync covers them. If the checkpoint is greater
-///         than 0, the file must exist. Default: `None`: the file is read from the start, and no
-///         bytes are rewritten unless a sync of this file has failed in this process.
-///     segment_len: For `"a"`: the maximum length of a segment in bytes. Pass `segment_len` to
+///         than 0, the file must exist. Default: `None`. The file is then read from the start, and
+///         bytes are rewritten only if a sync of this file has failed in this process.
+///     segment_len: For `"a"`, the maximum length of a segment in bytes. Pass `segment_len` to
 ///         write a segmented log, which is a directory of files. A segment exceeds this length only
 ///         if its first record alone does. `sink` is the directory, which is created if it does not
 ///         exist. All offsets, including `checkpoint`, are log offsets: they continue from one
 ///         segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
-///         read. Default: `None`: the log is one file.
-///     retention_bytes: For a segmented log: the number of bytes to keep in older segments. Each
+///         read. Default: `None`, which means that the log is one file.
+///     retention_bytes: The number of bytes to keep in the older segments of a segmented log. Each
 ///         time a segment is started, the oldest segments are removed as long as at least this many
 ///         bytes remain before the new segment. Only closed and synced segments are removed,
-///         whether or not a reader has read them. Default: `None`: all segments are kept.
-///     retention_time: For a segmented log: the number of seconds to keep a segment. Each time a
+///         whether or not a reader has read them. Default: `None`, which keeps all segments.
+///     retention_time: The number of seconds to keep a segment of a segmented log. Each time a
 ///         segment is started, segments are removed, oldest first, until one is reached whose file
 ///         has changed within this time. If a file's last change is in the future, that segment and
-///         all later ones are kept. Default: `None`: all segments are kept.
+///         all later ones are kept. Default: `None`, which keeps all segments.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find the log's end, by the same rules as for a `Reader`. Default: 1 GiB,
@@ -355,9 +355,9 @@ impl Writer {
     ///     ClosedError: The writer is closed.
     ///     RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
     ///         the log.
-    ///     MemoryError: There is not enough memory for the record, so it is not in the log. If only
-    ///         the returned offset cannot be allocated, the record is in the log, and `tell()`
-    ///         returns the offset after it.
+    ///     MemoryError: There is not enough memory for the record, so it is not in the log. If
+    ///         there is enough memory for the record but not for the returned offset, the record is
+    ///         in the log, and `tell()` returns the offset after it.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -387,12 +387,12 @@ impl Writer {
     ///     The number of records appended.
     ///
     /// Raises:
-    ///     OSError: As for `append`. Also raised if the column's stream fails.
+    ///     OSError: Same as for `append`. Also raised if the column's stream fails.
     ///     TypeError: A record is not bytes-like, or `records` is a single record, a string, a
     ///         table or a column of another type.
     ///     ValueError: A record in a column is null. The message contains the record's index.
     ///     ClosedError: The writer is closed.
-    ///     MemoryError: As for `append`.
+    ///     MemoryError: Same as for `append`.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.extend([b"one", b"two"])
@@ -443,7 +443,7 @@ impl Writer {
     /// The written records survive the end of this process, but not a machine crash.
     ///
     /// Raises:
-    ///     OSError: As for `append`.
+    ///     OSError: Same as for `append`.
     ///     ClosedError: The writer is closed.
     ///
     /// >>> with cordwood.open("example.log", "w", flush="close") as writer:
@@ -869,9 +869,9 @@ impl Log {
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
     /// because getting it back can take a long time.
     ///
-    /// The state is also available in a forked child, except if the writer writes to an object and
-    /// another thread was using the writer during the fork. This call then fails, because no thread
-    /// in the child would ever release the lock.
+    /// The state is also available in a forked child, unless the writer writes to an object and
+    /// another thread was using the writer at the time of the fork. In that case, this call fails,
+    /// because no thread in the child would ever release the lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -927,7 +927,7 @@ impl Log {
     /// Warns about an unclosed writer. If closing it failed, the error is reported as an unraisable
     /// exception.
     fn finalize(&self, py: Python<'_>, closed: PyResult<()>) {
-        // A path doesn't contain zero bytes, so this cannot fail.
+        // A path cannot contain a NUL byte, so this cannot fail.
         let message = CString::new(format!("unclosed writer {}", self.shown())).unwrap_or_default();
         let warned = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1);
         for error in [closed, warned].into_iter().filter_map(Result::err) {
@@ -1001,9 +1001,8 @@ fn is_one_record(records: &Bound<'_, PyAny>) -> bool {
         || records.is_instance_of::<PyString>()
 }
 
-/// Returns the next records for `extend` to append together, at most `count_max`, and whether the
-/// iterable has ended. The second value is an error if the iterable raised an exception after these
-/// records.
+/// Returns up to `count_max` records for `extend` to append together, and whether the iterable has
+/// ended. The second value is an error if the iterable raised an exception after these records.
 fn next_batch<'py>(
     records: &mut impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
     count_max: usize,

@@ -16,8 +16,9 @@
 //!   sent between threads and dropped without the interpreter. `release` sets its own field to
 //!   null.
 //! - *A consumer may move a structure out*, even a child. The consumer then sets the original's
-//!   `release` to null. So each structure owns everything it refers to, in `private_data`, and
-//!   dropping a structure releases it only if `release` isn't null.
+//!   `release` to null. Each structure's own `private_data` therefore owns everything that the
+//!   structure refers to. When a structure is dropped, it is released only if its `release` isn't
+//!   null.
 //! - *Callbacks do not unwind*: every callback that calls other code in the crate catches panics.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
@@ -248,7 +249,8 @@ macro_rules! released {
         }
 
         // SAFETY: the structure refers to static text and to memory that it owns. Neither is bound
-        // to a thread, so both can be sent. The interface allows any thread to release it.
+        // to a thread, so both can be sent to other threads. The interface allows any thread to
+        // release the structure.
         unsafe impl Send for $structure {}
     };
 }

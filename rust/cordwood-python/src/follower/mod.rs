@@ -58,12 +58,12 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     timeout: The longest time to wait for a record in each step of the iteration, in seconds.
 ///         With 0, the iteration returns the records already in the file and never waits. Default:
 ///         `None`, which waits forever.
-///     dialect: As for `Reader`. The dialect is detected as soon as the file has a file header or a
-///         complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
+///     dialect: Same as for `Reader`. The dialect is detected as soon as the file has a file header
+///         or a complete fragment. `"wandb_old"` is never detected, so you must pass it explicitly.
 ///         Default: `None`.
-///     log_number: As for `Reader`. Default: `None`.
-///     compression: As for `Reader`. Default: `None`.
-///     on_corruption: As for `Reader`, except that `"salvage"` is not supported. Default:
+///     log_number: Same as for `Reader`. Default: `None`.
+///     compression: Same as for `Reader`. Default: `None`.
+///     on_corruption: Same as for `Reader`, except that `"salvage"` is not supported. Default:
 ///         `"raise"`.
 ///     on_rotation: How to react to a rotation. A rotation means that the path names another file
 ///         or no file, and everything in the old file has been returned. `"raise"`: raise
@@ -78,7 +78,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     retry_time: Apparent damage may be a write still in progress if no valid block follows it.
 ///         Before reporting such damage, the follower rereads the bytes at least three times, over
 ///         at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
-///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 ///
 /// Raises:
 ///     LogChangedError: `start` is a position in another log.
@@ -266,10 +266,9 @@ impl Follower {
 
     /// Returns the position at the end of the data returned or skipped so far.
     ///
-    /// A position also identifies the log. A new follower with this position as its `start`
-    /// continues as if its `start` were the offset that `tell` returns, but raises
-    /// `LogChangedError` if by then the path names a different log. To store a position, convert it
-    /// with `str`.
+    /// A position also identifies the log. To continue later at the offset that `tell` returns now,
+    /// pass the position to a new follower as `start`. If the path names a different log by then,
+    /// the new follower raises `LogChangedError`. To store a position, convert it with `str`.
     ///
     /// Returns:
     ///     A `Position`. To determine it, at most two blocks of the file are read.
@@ -305,7 +304,7 @@ impl Follower {
         self.with_state(py, |state| in_seconds(state.follower.delay()))
     }
 
-    /// The longest time each step waits, in seconds, or `None` for no limit.
+    /// The longest time to wait for a record in each step, in seconds, or `None` for no limit.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(in_seconds)
@@ -498,7 +497,7 @@ impl Follower {
 }
 
 /// An iterator of `Record` that also works with `async for`. Returned by `Follower.records`.
-// `iter(follower)` also returns an object of this class, which yields `bytes` without offsets.
+// `iter(follower)` also returns an instance of this class, which yields `bytes` without offsets.
 #[pyclass(frozen, weakref, module = "cordwood._native")]
 pub(crate) struct FollowerRecords {
     follower: Py<Follower>,

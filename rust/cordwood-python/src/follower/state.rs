@@ -159,8 +159,8 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that found no event, when the path names another file or no
-    /// file.
+    /// Returns the result of a poll that found no event in a rotated file. The path now names
+    /// another file or no file.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,

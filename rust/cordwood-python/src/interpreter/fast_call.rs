@@ -9,7 +9,7 @@
 //! function.
 //!
 //! The subclass has the name, documentation, constructor and attributes of its base class. To
-//! create an object, call the subclass as Python code would: `Py::new` would create an object of
+//! create an object, call the subclass as Python code would: `Py::new` would create an instance of
 //! the base class.
 
 #![expect(
@@ -59,7 +59,8 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     fn append<'py>(&self, record: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
+/// Returns the final subclass of `T`. Every instance of `T` is created as an instance of this
+/// subclass.
 pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::FAST_CLASS, |_| {
         Ok(ffi::PyType_Slot {
@@ -69,7 +70,8 @@ pub(crate) fn class_with_next<T: FastNext>(py: Python<'_>) -> &Bound<'_, PyType>
     })
 }
 
-/// Returns the final subclass of `T`. Every object of `T` is created as an object of this subclass.
+/// Returns the final subclass of `T`. Every instance of `T` is created as an instance of this
+/// subclass.
 pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyType> {
     class::<T>(py, T::FAST_CLASS, |base| {
         let append = base.getattr("append")?;
@@ -125,8 +127,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let mut slots = [
         inherited(ffi::Py_tp_doc),
         inherited(ffi::Py_tp_new),
-        // The base class's function can free an object of any subclass, and also releases the
-        // object's reference to its class. Python's own function for subclasses would first call
+        // The base class's function can free an instance of any subclass, and also releases the
+        // instance's reference to its class. Python's own function for subclasses would first call
         // `__del__`, which only the garbage collector should do.
         inherited(ffi::Py_tp_dealloc),
         fast,
@@ -154,7 +156,7 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     // - `spec` and `slots` are complete, end with a zero slot, and outlive the call. Since Python
     //   3.11, the name and documentation are copied. The method table is not, but it is never
     //   freed.
-    // - `base` is a class that allows subclasses.
+    // - `base` is a class that can be subclassed.
     // - The result is a new reference to a class, or null with an exception set.
     let class = unsafe {
         let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
@@ -182,8 +184,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 /// an instance of the final class.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
-        // SAFETY: As the caller promises, the object stays alive during the call and is an object
-        // of the final subclass of `T`, which has the same layout as `T`.
+        // SAFETY: The caller promises that the object stays alive during the call and is an
+        // instance of the final subclass of `T`, which has the same layout as `T`.
         let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
@@ -205,7 +207,7 @@ unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mu
 
 /// # Safety
 ///
-/// Only Python calls this function, with the thread attached. `writer` is an object of the final
+/// Only Python calls this function, with the thread attached. `writer` is an instance of the final
 /// class, as the method descriptor guarantees. `args` points to `arg_count` objects. If `names` is
 /// a tuple of keywords, one more object follows for each keyword.
 unsafe extern "C" fn fast_append<T: FastAppend>(
@@ -218,8 +220,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
         if arg_count != 1 || !names.is_null() {
             return None;
         }
-        // SAFETY: As the caller promises, the objects stay alive during the call, and the first is
-        // an object of the final subclass of `T`, which has the same layout as `T`.
+        // SAFETY: The caller promises that the objects stay alive during the call and that the
+        // first is an instance of the final subclass of `T`, which has the same layout as `T`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -272,10 +274,10 @@ unsafe fn base_append<'py, T: FastAppend>(
     names: *mut ffi::PyObject,
 ) -> Option<Bound<'py, PyAny>> {
     // SAFETY:
-    // - As the caller promises, the thread is attached, and the objects outlive the call.
+    // - The caller promises that the thread is attached and that the objects outlive the call.
     // - Each function returns a new reference. If it sets an exception, it returns null or -1
-    //   instead, which is checked. `PyTuple_GetItem`, however, returns a borrowed reference, which
-    //   is not null because each index is within the tuple.
+    //   instead. The code checks for both. `PyTuple_GetItem`, however, returns a borrowed
+    //   reference, which is not null because each index is within the tuple.
     // - The tuple has room at each index, and there is no other reference to it. The tuple takes
     //   ownership only of new references.
     unsafe {

@@ -31,7 +31,7 @@ impl Drop for KeptException<'_> {
     fn drop(&mut self) {
         let [class, value, traceback] = self.exception;
         // SAFETY: As above, each reference is null or owned, and its ownership is passed on here.
-        // The thread is attached as long as `_py` lives.
+        // The thread stays attached for as long as `_py` exists.
         #[allow(deprecated, reason = "its replacement came with Python 3.12")]
         unsafe {
             ffi::PyErr_Restore(class, value, traceback);

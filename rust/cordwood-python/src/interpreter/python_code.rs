@@ -165,8 +165,8 @@ impl<'py> Iterator for Items<'py> {
 }
 
 /// A reference to a user's object. When the last reference is dropped, the object is released at
-/// once, even by a thread that does not hold the interpreter. Releasing an object can run Python
-/// code, such as a file's `close`.
+/// once, even by a thread that is not attached to the interpreter. Releasing an object can run
+/// Python code, such as a file's `close`.
 pub(crate) struct Held(Py<PyAny>);
 
 impl Held {

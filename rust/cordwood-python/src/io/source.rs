@@ -1,4 +1,4 @@
-//! Makes the sources that Python users pass usable as [`Read`] and [`Seek`].
+//! Implements [`Read`] and [`Seek`] for the sources that Python users pass.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -31,8 +31,8 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
         None
     }
 
-    /// Checks whether the input can seek. Even an input that can seek may have no second input,
-    /// because other users of the same object would move its position.
+    /// Checks whether the input can seek. Even if it can, [`another`](Self::another) may return
+    /// `None`, because all inputs for an object share its position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -273,8 +273,8 @@ impl Read for FileInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
-        // A thread that reads ahead in a regular file must not wait for the interpreter, because
-        // the consumer of an Arrow stream may hold the interpreter while waiting for this thread.
+        // A thread that reads ahead in a regular file must not wait for the interpreter lock,
+        // because the consumer of an Arrow stream may hold that lock while waiting for this thread.
         if read.as_ref().is_err_and(is_interrupted) && matches!(self.0.file_len(), Ok(None)) {
             check_signals_anywhere()?;
         }

@@ -25,7 +25,7 @@ impl Pool {
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// The maximum amount of memory, in bytes, that the process keeps for other pools when a pool
-    /// is dropped. Each batch that is read ahead of a conversion is shorter than this.
+    /// is dropped. When records are converted, each batch that is read ahead is shorter than this.
     const SPARE_CAPACITY_MAX: usize = 32 << 20;
 
     /// Creates a pool for at most `count_max` record batches in use at the same time.

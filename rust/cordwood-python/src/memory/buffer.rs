@@ -184,8 +184,8 @@ pub(crate) fn new_tuple<'py, const N: usize>(
     }
 }
 
-/// Returns a named tuple with the given items. It is an object of `class`, which has the layout of
-/// its base `tuple`.
+/// Returns a named tuple with the given items. It is an instance of `class`, which has the layout
+/// of its base `tuple`.
 ///
 /// The object is created by calling the slot of `tuple` directly. Looking up `tuple.__new__` would
 /// check the class again. The class's own `__new__` does the same work, but in Python, so it takes
@@ -270,7 +270,8 @@ impl Exporter {
             Shared::Batch(batch, part) => part.place(batch.records()),
         };
         // SAFETY:
-        // - As the caller promises, `view` may be filled, and it holds a reference to this object.
+        // - The caller promises that Python owns `view`, so it may be filled. The filled view holds
+        //   a reference to this object.
         // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
         // - The bytes stay there, unchanged, while this object is alive, because it shares them. No
         //   code takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't

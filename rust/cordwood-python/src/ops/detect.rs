@@ -17,8 +17,9 @@ use crate::values::options::{compression_name, dialect_name};
 /// Detects a log's format from the start of the file.
 ///
 /// Args:
-///     source: As for `Reader`. If the first 96 KiB are enough to identify a log, no more is read.
-///         Otherwise, if the file is longer, its end and the starts of its blocks are read too.
+///     source: Same as for `Reader`. If the first 96 KiB are enough to identify a log, no more is
+///         read. Otherwise, if the file is longer, its end and the starts of its blocks are read
+///         too.
 ///
 /// Returns:
 ///     A `LogFormat` with the dialect, the log number and the compression. For dialects with log

@@ -29,11 +29,11 @@ const BATCH_MAX: usize = 512;
 /// has that region's reason. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: As for `Reader`, but it must be readable twice: the path of a file, a URL or another
-///         source that is read in ranges, a buffer, or an object with `read` and `seek`.
-///     dialect: As for `Reader`. Default: `None`.
-///     log_number: As for `Reader`. Default: `None`.
-///     compression: As for `Reader`. Default: `None`.
+///     source: Same as for `Reader`, but it must be readable twice: the path of a file, a URL or
+///         another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     dialect: Same as for `Reader`. Default: `None`.
+///     log_number: Same as for `Reader`. Default: `None`.
+///     compression: Same as for `Reader`. Default: `None`.
 ///
 /// Returns:
 ///     An iterator of `Fragment`.

@@ -10,8 +10,8 @@ use cordwood_payload::VersionEdit;
 /// be missing, because the new log was salvaged from a damaged one. Sources: LevelDB `db/version_set.cc`, `VersionSet::Recover`;
 /// RocksDB `db/version_edit_handler.cc`, `CheckIterationResult`.
 ///
-/// A log is a MANIFEST if all its records are version edits. If it has no records, the file name of
-/// the `old` log decides.
+/// A log is a MANIFEST if all its records are version edits. A log without records is a MANIFEST if
+/// the file name of the `old` log starts with `MANIFEST-`.
 ///
 /// # Errors
 ///

@@ -35,21 +35,21 @@ use crate::values::{Report, Stat};
 /// record may be written a moment later.
 ///
 /// Args:
-///     source: As for `Reader`, or a `Split`. To read many logs, pass a directory, which stands for
-///         all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a list of paths,
-///         URLs, directories, patterns and splits.
+///     source: A source as for `Reader`, or a `Split`. To read many logs, pass a directory, which
+///         stands for all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a
+///         list of paths, URLs, directories, patterns and splits.
 ///     threads: How many threads to read with, 1 to 256. The report is the same for any number of
 ///         threads. Only one thread is used for an object with `read`, a log with log numbers, or a
 ///         file with less than about 2 MiB per thread. If there are many logs, several are read at
 ///         a time. Default: 1.
-///     dialect: As for `Reader`. Default: `None`.
-///     log_number: As for `Reader`. Default: `None`.
-///     compression: As for `Reader`. Default: `None`.
-///     start: As for `Reader`: a file offset in bytes. Default: 0.
-///     end: As for `Reader`: a file offset in bytes. Default: `None`.
-///     verify_checksums: As for `Reader`. Default: `True`.
-///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     storage_options: As for `Reader`. Default: `None`.
+///     dialect: Same as for `Reader`. Default: `None`.
+///     log_number: Same as for `Reader`. Default: `None`.
+///     compression: Same as for `Reader`. Default: `None`.
+///     start: A file offset in bytes, as for `Reader`. Default: 0.
+///     end: A file offset in bytes, as for `Reader`. Default: `None`.
+///     verify_checksums: Same as for `Reader`. Default: `True`.
+///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     storage_options: Same as for `Reader`. Default: `None`.
 ///     progress: A function to call after each read, in the thread that did the read. It gets the
 ///         number of new bytes read: at most a few MiB, or 0 if the bytes had been read before. If
 ///         the length of the source is known, the numbers add up to at most that length. If
@@ -159,23 +159,23 @@ fn read_parts<T: Send>(
 /// unfinished log is removed.
 ///
 /// Args:
-///     source: As for `Reader`, or many logs as for `verify`, but not splits.
+///     source: A source as for `Reader`, or many logs as for `verify`, but not splits.
 ///     destination: The path of the new log, which must not exist. If there are many logs,
 ///         `destination` is a directory, which is created if it does not exist. Each new log keeps
 ///         the old log's path relative to the directory or pattern in `source`. The new log has the
 ///         dialect, log number and engine metadata of the source. RocksDB and Pebble take the log
 ///         number from the file's name.
-///     dialect: As for `Reader`. Default: `None`.
-///     log_number: As for `Reader`. Default: `None`.
-///     compression: As for `Reader`. Default: `None`.
-///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
+///     dialect: Same as for `Reader`. Default: `None`.
+///     log_number: Same as for `Reader`. Default: `None`.
+///     compression: Same as for `Reader`. Default: `None`.
+///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
 ///     repair_bit_flips: Also write each record whose damage can be explained by a single flipped
 ///         bit, with that bit flipped back. The report gives the number of these records as
 ///         `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
 ///         flipped, the
 ///         checksum of a repaired record confirms its contents. Default: `False`.
-///     storage_options: As for `Reader`. Default: `None`.
-///     progress: As for `verify`. Default: `None`.
+///     storage_options: Same as for `Reader`. Default: `None`.
+///     progress: Same as for `verify`. Default: `None`.
 ///
 /// Returns:
 ///     The report on `source`, or a `Results` for many logs, as for `verify`.
@@ -264,16 +264,16 @@ pub(crate) fn salvage(
 /// a database has to read.
 ///
 /// Args:
-///     source: As for `Reader`. The log should be closed: records appended during the copy may be
-///         missing from the new log.
+///     source: Same as for `Reader`. The log should be closed: records appended during the copy may
+///         be missing from the new log.
 ///     destination: The path of the new log, which must not exist.
 ///     dialect: The dialect of the new log: `"packed"`, `"leveldb"`, `"wandb"` or `"swanlab"`.
 ///         Default: `"packed"`.
 ///     compression: The compression of the new log: `"zstd"`, or `None` for no compression.
 ///         Default: `"zstd"` for a packed log, and `None` for the other dialects, which have no
 ///         compression.
-///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     progress: As for `verify`. Default: `None`.
+///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     progress: Same as for `verify`. Default: `None`.
 ///
 /// Returns:
 ///     The report on `source`.
@@ -368,17 +368,17 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 /// Damage doesn't raise an exception, but is handled as in `verify`.
 ///
 /// Args:
-///     source: As for `verify`.
-///     threads: As for `verify`. Default: 1.
-///     dialect: As for `Reader`. Default: `None`.
-///     log_number: As for `Reader`. Default: `None`.
-///     compression: As for `Reader`. Default: `None`.
-///     start: As for `Reader`: a file offset in bytes. Default: 0.
-///     end: As for `Reader`: a file offset in bytes. Default: `None`.
-///     verify_checksums: As for `Reader`. Default: `True`.
-///     record_len_max: As for `Reader`, in bytes. Default: 1 GiB.
-///     storage_options: As for `Reader`. Default: `None`.
-///     progress: As for `verify`. Default: `None`.
+///     source: Same as for `verify`.
+///     threads: Same as for `verify`. Default: 1.
+///     dialect: Same as for `Reader`. Default: `None`.
+///     log_number: Same as for `Reader`. Default: `None`.
+///     compression: Same as for `Reader`. Default: `None`.
+///     start: A file offset in bytes, as for `Reader`. Default: 0.
+///     end: A file offset in bytes, as for `Reader`. Default: `None`.
+///     verify_checksums: Same as for `Reader`. Default: `True`.
+///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     storage_options: Same as for `Reader`. Default: `None`.
+///     progress: Same as for `verify`. Default: `None`.
 ///
 /// Returns:
 ///     The counts, or a `Results` for many logs, as for `verify`.

@@ -105,8 +105,9 @@ fn value_object<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, Py
 ///     source: A `RecordBatch`, or a list of `Record`.
 ///
 /// Returns:
-///     A pair: a list of entity kinds, each with the indices of its records, and a list of the
-///     indices of the unreadable records. If an entity has no key, its kind is `None`.
+///     A pair of lists. The first contains the entity kinds, each with the indices of its records.
+///     The second contains the indices of the unreadable records. If an entity has no key, its kind
+///     is `None`.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
 #[expect(clippy::type_complexity, reason = "a tuple of Python")]

@@ -189,8 +189,8 @@ pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts that follow from a log's dialect. Only the RocksDB and Pebble dialects reveal
-/// the engine.
+/// Returns the facts about a log that its dialect reveals. Only the RocksDB and Pebble dialects
+/// reveal the engine.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = match dialect {
@@ -217,7 +217,7 @@ pub(crate) fn is_decoded(payload: &str, record: &[u8], dialect: Option<&str>) ->
     Ok(matches!(decoder.value(record, &mut |_| ()), Ok(true)))
 }
 
-/// Converts a value to an object of a built-in Python type, or to a `datetime` in UTC.
+/// Converts a value to an instance of a built-in Python type, or to a `datetime` in UTC.
 pub(super) fn object_of<'py>(py: Python<'py>, value: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         View::Null => py.None().into_bound(py),

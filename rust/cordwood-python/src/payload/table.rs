@@ -90,8 +90,8 @@ impl Records {
 ///
 /// The columns are either known or learned. A table that learns its columns is opened once the
 /// first records have revealed some of them. From then on, it also writes its rows. If a later row
-/// needs a new column, the table stops writing: from that row onward, it only learns. You must then
-/// create another table with all the columns.
+/// needs a new column, the table stops writing: from that row onward, it only learns columns. You
+/// must then create another table with all the columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -311,8 +311,8 @@ impl Table {
 
     /// Returns the columns that were converted to JSON.
     ///
-    /// The first item maps each column whose values have different types to those types. The second
-    /// lists the columns that are too wide.
+    /// The first item is a dictionary. For each column whose values have different types, it
+    /// contains a list of those types. The second item lists the columns that are too wide.
     ///
     /// `a.b` is a field in `a`, and `a[]` means the items in `a`.
     #[getter]
@@ -344,7 +344,7 @@ impl Table {
 
     /// Stops writing rows.
     ///
-    /// After this call, the table only learns, as if a row had needed another column.
+    /// After this call, the table only learns columns, as if a row had needed a new one.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -428,14 +428,14 @@ fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     Ok(PyErr::from_value(class.run((message,))?))
 }
 
-/// Converts the types of columns.
+/// Converts the type of each column.
 fn types_of(columns: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, Type)>> {
     let types = columns.into_iter().map(|(name, kind)| Ok((name, type_of(&kind)?)));
     types.collect()
 }
 
-/// The types that don't contain other types. Each one comes with its name in
-/// `cordwood._tables.schema` and its Arrow type.
+/// The types that aren't nested. Each one comes with its name in `cordwood._tables.schema` and its
+/// Arrow type.
 const TYPES: [(&str, Type, DataType); 8] = [
     ("bool", Type::Bool, DataType::BOOL),
     ("int", Type::Int, DataType::INT64),
@@ -482,8 +482,8 @@ fn type_of(kind: &Bound<'_, PyAny>) -> PyResult<Type> {
     Ok(Type::Struct(Arc::new(fields.into_iter().collect())))
 }
 
-/// Returns the `ColumnType` in `cordwood._tables.schema` for the type used to build columns of the
-/// given type.
+/// Returns the type used to build a column of type `kind`, as a `ColumnType` from
+/// `cordwood._tables.schema`.
 fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>> {
     match kind.made_as() {
         Type::List(item) => imported!(py, "cordwood._tables.schema", "ListOf")?.run((type_object(py, item)?,)),
@@ -496,7 +496,7 @@ fn type_object<'py>(py: Python<'py>, kind: &Type) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// Returns the name and the Arrow type of a type that contains no other types.
+/// Returns the name and the Arrow type of a type that isn't nested.
 fn plain_type(plain: &Type) -> (&'static str, DataType) {
     let found = TYPES.into_iter().find(|(_, kind, _)| kind == plain);
     found.map_or(("json", DataType::TEXT), |(name, _, data_type)| (name, data_type))

@@ -27,8 +27,8 @@ const REGION_COUNT_MAX: u32 = 1 << 12;
 /// only when a step returns it. If a step fails because of Ctrl-C or because there isn't enough
 /// memory for an object, the next step returns the same record or batch.
 ///
-/// Some steps take an optional `py`, which is `None` if the calling thread might not hold the
-/// interpreter, for example in the consumer of an Arrow stream.
+/// Some steps take an optional `py`, which is `None` if the calling thread might not be attached to
+/// the interpreter, for example in the consumer of an Arrow stream.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
@@ -43,8 +43,8 @@ pub(crate) struct Cursor {
     /// Whether threads have read up to `position`. If so, the core's reader has to seek there
     /// before it takes over.
     is_elsewhere: bool,
-    /// The source to read in several threads. `None` unless it is a file or memory whose length is
-    /// known.
+    /// The source to read in several threads. `None` unless it is a file or a buffer whose length
+    /// is known.
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
@@ -198,8 +198,8 @@ impl Cursor {
     /// Looks for the next event without releasing the interpreter, if the last release was less
     /// than 4 KiB before this position. If every other record were damaged, releasing the
     /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
-    /// has to be released: for every read, and for every compressed record, which may be as long as
-    /// the limit allows.
+    /// has to be released. Every read requires that. So does every compressed record, because it
+    /// may be as long as the limit allows.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
@@ -208,9 +208,9 @@ impl Cursor {
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
-    /// not logged are only counted here, because there can be very many, each as short as a header.
-    /// Returns whether an event or a batch was found. Returns `false` after one read or many
-    /// regions, so that a long part without records doesn't delay Ctrl-C.
+    /// not logged are only counted here. There can be a huge number of them, because a region can
+    /// be as short as a header. Returns whether an event or a batch was found. Returns `false`
+    /// after one read or many regions, so that a long part without records doesn't delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {

@@ -1,5 +1,5 @@
-//! The messages for the logger `cordwood`: a limited number of messages about skipped regions, and
-//! a message that explains why a whole file contains no records.
+//! Sends messages to the logger `cordwood`. They report a limited number of skipped regions, and
+//! explain why a file contains no records at all.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::values::error::of_call;
 pub(crate) struct Logged {
     count: u64,
     len: u64,
-    /// Whether it has been logged that the file belongs to another log.
+    /// Whether [`Message::OtherLog`] has been logged.
     has_other_log: bool,
 }
 

@@ -43,7 +43,7 @@ use crate::values::{Outcome, len_by_reason};
 /// `next(reader)`, which returns the next record.
 ///
 /// Threads may share a reader, and each record goes to exactly one of them. If the source is a path
-/// or memory, parent and child can both continue reading independently after a fork. If another
+/// or a buffer, parent and child can both continue reading independently after a fork. If another
 /// thread was using the reader at the time of the fork, the child cannot use its copy of the
 /// reader: `close` has no effect, and all other calls raise `OSError`.
 ///
@@ -62,26 +62,26 @@ use crate::values::{Outcome, len_by_reason};
 ///         the object's current position. If an `mmap`'s file is truncated while the log is being
 ///         read, the operating system kills the process (`SIGBUS`), as it does any program that
 ///         reads beyond the end of a mapped file. If a file might be truncated, pass its path
-///         instead. The following sources are read in ranges of up to 16 MiB, and four ranges are
-///         read ahead: a URL (a `str` such as `"s3://bucket/name"`), an `fsspec.OpenFile` or a
-///         `UPath`, all read through fsspec; a tuple of an obstore store and a path in it; or an
-///         object with `size()` and `read_range(start, end)`.
+///         instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`), an
+///         `fsspec.OpenFile` or a `UPath`, all read through fsspec; a tuple of an obstore store and
+///         a path in it; or an object with `size()` and `read_range(start, end)`. These sources are
+///         read in ranges of up to 16 MiB, and four ranges are read ahead.
 ///     dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
 ///         Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
 ///         log with everything it can contain; `"pebble"`: a Pebble log with everything it can
 ///         contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
 ///         Weights & Biases run file; `"wandb_old"`: a run file from wandb-core before 0.17.6;
-///         `"swanlab"`: a SwanLab run file. Default: `None`, or `"auto"`: the dialect is detected
-///         from the start of the file. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log is
-///         read if the dialect was detected, but treated as damage if you name the dialect. See
-///         `cordwood.types.DetectedDialect`.
+///         `"swanlab"`: a SwanLab run file. With `"auto"`, the dialect is detected from the start
+///         of the file. Default: `None`, which means `"auto"`. RocksDB's metadata in a `"leveldb"`
+///         or `"recyclable"` log is read if the dialect was detected, but treated as damage if you
+///         name the dialect. See `cordwood.types.DetectedDialect`.
 ///     log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
 ///         of the number in the file's name. Fragments with another number are left over from an
 ///         older log. If the entire file is left over, the logger `cordwood` gets a warning.
-///         Default: `None`: the number in the file's name, or if there is none, the number of the
-///         first valid fragment.
+///         Default: `None`, which means the number in the file's name or, if there is none, the
+///         number of the first valid fragment.
 ///     compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
-///         `"zstd"`. Default: `None`: the compression stated at the start of the log.
+///         `"zstd"`. Default: `None`, which means the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
 ///         resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
 ///         logger `cordwood` gets a warning for each of the first ten regions; the number of
@@ -104,9 +104,9 @@ use crate::values::{Outcome, len_by_reason};
 ///         one container is at most 256 MiB. A record that would exceed one of these two limits
 ///         raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
 ///         value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
-///     storage_options: For a URL: the arguments for its fsspec file system, such as
+///     storage_options: The arguments for the fsspec file system of a URL, such as
 ///         `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
-///         Default: `None`: fsspec's own configuration.
+///         Default: `None`, which means fsspec's own configuration.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened. If it does not exist, `FileNotFoundError` is raised.
@@ -220,9 +220,9 @@ impl Reader {
     ///         MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
     ///         long, up to a maximum of 8 MiB. The number of parts in memory exceeds the number of
     ///         threads by at most two. The records and their order are the same for any number of
-    ///         threads. Only one thread reads an object with `read`, a log with log numbers, a file
-    ///         with fewer than two parts per thread, or any source under the policy `"stop"`.
-    ///         Default: 1.
+    ///         threads. Only one thread is used for an object with `read`, a log with log numbers,
+    ///         a file with fewer than two parts per thread, or any source under the policy
+    ///         `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`. Batches are never empty.
@@ -499,8 +499,8 @@ impl Reader {
         self.find(py, |cursor| cursor.next(py, &make))
     }
 
-    /// Returns the finding from `find_it`, or `None` at the end. Regions skipped before the finding
-    /// are logged, and errors are raised, only once other threads can use the reader again.
+    /// Returns the finding from `find_it`, or `None` at the end. Unlocks the reader for other
+    /// threads before it logs the regions skipped on the way or raises an error.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_cursor(py, |cursor| {

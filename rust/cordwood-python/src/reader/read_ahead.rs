@@ -31,8 +31,8 @@ const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as 
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
 /// Returns how many record batches of `target_len` bytes can be in use at the same time. A single
-/// thread fills one batch while the previous one is in use. Several threads need the batches for
-/// all parts that are being read or are waiting, plus those for two more parts.
+/// thread fills one batch while the previous one is in use. With several threads, the batches in
+/// use are those of all parts that are being read or are waiting, plus those of two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -40,7 +40,7 @@ fn batch_count_max(threads: usize, target_len: usize) -> usize {
     }
 }
 
-/// The settings for gathering records in batches.
+/// The settings for gathering records into batches.
 #[derive(Clone)]
 pub(crate) struct Batches {
     pub(crate) target_len: usize,
@@ -97,17 +97,17 @@ struct Part {
     /// last item of `found` ends.
     end_offset: Option<u64>,
     /// Whether the core's reader has to take over here. This is necessary after a torn tail,
-    /// because the tail's extent depends on everything that follows. It is also necessary after a
-    /// failed read or a lack of memory, because the core's reader tries again.
+    /// because the tail's extent depends on everything that follows. It is also necessary if a read
+    /// failed or there was not enough memory, because the core's reader tries again.
     is_last: bool,
 }
 
 /// The threads' findings, starting at a cursor's position.
 #[derive(Default)]
 pub(super) struct ReadAhead {
-    /// The unreturned findings of the part last taken from `pipeline`.
+    /// The remaining findings of the part most recently taken from `pipeline`.
     found: VecDeque<Ahead>,
-    /// The furthest file offset up to which a part was read. A block's trailer may lie between the
+    /// The highest file offset where reading a part stopped. A block's trailer may lie between the
     /// last item of `found` and this offset.
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.

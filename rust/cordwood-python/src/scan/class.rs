@@ -65,8 +65,8 @@ impl Scan {
 
     /// The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// These are the regions found so far by the most recently started read, up to the first
-    /// 100,000 for each source. The outer tuple is empty if no read has started.
+    /// These are the regions found so far by the read that started last, up to the first 100,000
+    /// for each source. The outer tuple is empty if no read has started.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.0.latest();
@@ -77,7 +77,7 @@ impl Scan {
     /// Whether no damage has been found in any source.
     ///
     /// Only regions with severity `"corruption"` count as damage. If the table has been read
-    /// several times, only the most recently started read is considered.
+    /// several times, only the read that started last is considered.
     #[getter]
     fn ok(&self) -> bool {
         self.0.latest().iter().all(Skipped::is_ok)
@@ -85,7 +85,7 @@ impl Scan {
 
     /// How reading each source ended: an `Outcome` for each source, in order.
     ///
-    /// These are the outcomes from the most recently started read. If a source's end has not been
+    /// These are the outcomes of the read that started last. If a source's end has not been
     /// reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -152,29 +152,29 @@ impl Scan {
 ///         which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
 ///         such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
 ///         left out if their first record is recognised as another kind, as in `convert`. Default:
-///         `None`: the records are bytes.
-///     schema: With `decode`: a `pyarrow.Schema`. If you pass one, the sources are not read first
+///         `None`, which means that the records are bytes.
+///     schema: With `decode`, a `pyarrow.Schema`. If you pass one, the sources are not read first
 ///         to determine the columns. Columns that are not in the schema are left out. Default:
 ///         `None`.
-///     dialect: As for `Reader`.
-///     log_number: As for `Reader`.
-///     compression: As for `Reader`.
-///     on_corruption: As for `Reader`: `"raise"`, `"skip"`, `"stop"` or `"salvage"`. With a policy
+///     dialect: Same as for `Reader`.
+///     log_number: Same as for `Reader`.
+///     compression: Same as for `Reader`.
+///     on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as for `Reader`. With a policy
 ///         other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
 ///         for a source that is not a path, for a source that `Reader.record_batches` reads in one
 ///         thread, and for a table without the column `"record"` or with the column `"salvaged"`.
 ///         Default: 1.
-///     start: As for `Reader`, for each source that is not a `Split`.
-///     end: As for `Reader`, for each source that is not a `Split`.
-///     storage_options: As for `Reader`. Default: `None`.
+///     start: Same as for `Reader`. Ignored for a `Split`.
+///     end: Same as for `Reader`. Ignored for a `Split`.
+///     storage_options: Same as for `Reader`. Default: `None`.
 ///
 /// Returns:
 ///     A `Scan` or, with `decode`, a `DecodedScan`. Both have `__arrow_c_stream__` and
 ///     `__arrow_c_schema__`.
 ///
 /// Raises:
-///     ModuleNotFoundError: With `decode`: pyarrow is not installed.
+///     ModuleNotFoundError: `decode` is given, but pyarrow is not installed.
 ///     OSError: A directory, or a file in a directory, cannot be read.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: A source has an unsupported type, or is a text file.

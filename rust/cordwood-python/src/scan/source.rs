@@ -137,14 +137,14 @@ impl Source {
             _ => {}
         }
         // This source isn't read in several threads. Threads that read ahead can't wait for the
-        // interpreter, which the consumer may hold, so they read only files.
+        // interpreter lock, which the consumer may hold, so they read only files.
         let mut opened = open_reader(object, self.options.clone())?;
         opened.another = None;
         Ok(opened)
     }
 
-    /// Checks whether another stream has moved the file object since this stream opened it.
-    /// `opening` counts the openings up to and including this stream's.
+    /// Checks whether another stream has moved the file object's position since this stream opened
+    /// the object. `opening` is the count that [`open`](Self::open) returned to this stream.
     pub(super) fn is_shared(&self, opening: u64) -> bool {
         matches!(self.kind, Kind::Object(_)) && self.opening_count.load(Ordering::Relaxed) != opening
     }

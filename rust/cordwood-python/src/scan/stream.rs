@@ -24,11 +24,11 @@ pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    /// The findings from the most recently started read.
+    /// The findings from the read that started last.
     pub(super) latest: Mutex<Reading>,
 }
 
-/// The findings from one read of all sources, one item per source.
+/// The findings from one pass over all sources, one item per source.
 type Reading = Arc<[Skipped]>;
 
 impl Plan {
@@ -52,7 +52,7 @@ impl Plan {
     }
 }
 
-/// The state of one read through all sources.
+/// The state of one pass over all sources.
 pub(super) struct Stream {
     plan: Arc<Plan>,
     batches: Batches,
@@ -60,7 +60,7 @@ pub(super) struct Stream {
     reading: Option<Reading>,
     /// The index of the source being read, or of the next one to read.
     source: usize,
-    /// The log being read, and which opening of its source this is, counted from 1.
+    /// The log being read, and the count that [`Source::open`] returned for it.
     log: Option<(Cursor, u64)>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Some(errno) => numbered(errno, format!("{}; {failure}", strerror(py, errno)), path),
             None => PyOSError::new_err(placed(path, &message)),
         },
-        // The error number is the same as from Python's `fcntl.flock`.
+        // Python's `fcntl.flock` fails with the same error number.
         ErrorKind::Locked => match imported!(py, "errno", "EAGAIN").and_then(|errno| errno.extract()) {
             Ok(errno) => numbered(errno, message, path),
             Err(error) => error,
@@ -221,8 +221,8 @@ pub(crate) fn of_call(py: Python<'_>, raised: PyErr) -> PyErr {
     error
 }
 
-/// Calls Python to read or write. The calling thread might not hold the interpreter. Every
-/// exception becomes an error of kind `Other`, even an `InterruptedError`. If the kind were
+/// Calls Python to read or write. The calling thread might not be attached to the interpreter.
+/// Every exception becomes an error of kind `Other`, even an `InterruptedError`. If the kind were
 /// `Interrupted`, the read or write would be repeated, and the exception would be lost.
 pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     Python::try_attach(|py| work(py).map_err(|raised| io::Error::other(of_call(py, raised))))
@@ -241,10 +241,10 @@ pub(crate) fn check_signals_anywhere() -> io::Result<()> {
     Python::try_attach(|py| check_signals(py).map_err(io::Error::other)).unwrap_or(Ok(()))
 }
 
-/// Like [`check_signals`], but for a thread that may or may not hold the interpreter, such as an
-/// Arrow consumer reading a stream. The thread that holds the interpreter may be waiting for this
-/// one. Only the main thread checks for signals, because they don't reach any other thread. Checks
-/// are rare, because getting the interpreter from a busy thread can take 5 ms.
+/// Like [`check_signals`], but for a thread that may or may not be attached to the interpreter,
+/// such as an Arrow consumer reading a stream. The thread that holds the interpreter lock may be
+/// waiting for this one. Only the main thread checks for signals, because they don't reach any
+/// other thread. Checks are rare, because getting the interpreter from a busy thread can take 5 ms.
 pub(crate) fn check_signals_in_main_thread() -> io::Result<()> {
     if NEXT_CHECK.get().is_none_or(|next| Instant::now() < next) {
         return Ok(());

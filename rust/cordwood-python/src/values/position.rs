@@ -10,13 +10,13 @@ use crate::values::options::{compression_of, dialect_of};
 
 /// An offset in a log, together with marks that identify the log. Returned by `Follower.position`.
 ///
-/// An offset is valid in only one log, so a position also contains checksums of some bytes before
-/// the offset: in the log's first block and in the block before the offset. In a segmented log, it
-/// also contains a checksum of the end of the previous segment. When reading or following starts at
-/// a position, these checksums are compared with the log. If any of them differ, the position
-/// belongs to a different log, and `LogChangedError` is raised. A log that has since grown, been
-/// copied or renamed, or lost its oldest segments is still the same log. A block that contains
-/// damage is not compared. A position at offset 0 matches any log.
+/// An offset is valid in only one log, so a position also contains checksums. They cover some bytes
+/// before the offset, from the log's first block and from the block before the offset. In a
+/// segmented log, a position also contains a checksum of the end of the previous segment. When
+/// reading or following starts at a position, these checksums are compared with the log. If any of
+/// them differ, the position belongs to a different log, and `LogChangedError` is raised. A log
+/// that has since grown, been copied or renamed, or lost its oldest segments is still the same log.
+/// A block that contains damage is not compared. A position at offset 0 matches any log.
 ///
 /// `str(position)` returns a short string without line breaks, and `Position(text)` restores the
 /// position from it. Positions can be pickled and compared.
@@ -95,9 +95,9 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
 ///
 /// Args:
 ///     start: The first block of the log, or the whole log if it is shorter.
-///     dialect: As for `Reader`. With `None`, the start of the log is not compared.
-///     log_number: As for `Reader`.
-///     compression: As for `Reader`.
+///     dialect: Same as for `Reader`. With `None`, the start of the log is not compared.
+///     log_number: Same as for `Reader`.
+///     compression: Same as for `Reader`.
 ///     version: The version that the object store has assigned to the log.
 ///
 /// Returns:
@@ -122,9 +122,9 @@ pub(crate) fn start_of(
 ///
 /// Args:
 ///     path: The path of a file or a segmented log.
-///     dialect: As for `Reader`.
-///     log_number: As for `Reader`.
-///     compression: As for `Reader`.
+///     dialect: Same as for `Reader`.
+///     log_number: Same as for `Reader`.
+///     compression: Same as for `Reader`.
 ///
 /// Returns:
 ///     A `Position`.
