@@ -18,15 +18,15 @@ WHOLE_LEN = 1 << 63
 
 
 class ClaimedRange:
-    """The records and regions that start in the places `[first, end)` of a log, until a claim fails.
+    """The records and regions that start in the places `[first, end)` of a log.
 
-    A place is a part of a log that is claimed as a whole, usually a block. A log that can't be read in parts has a
-    single place, of length `WHOLE_LEN`.
+    Reading stops when a claim fails. A place is a part of a log that is claimed as a whole, usually a block. A log that
+    can't be read in parts has a single place, of length `WHOLE_LEN`.
 
     Args:
         open_range: A function that opens a reader for a range of the log.
         first: The number of the first place.
-        end: The number of the last place plus one.
+        end: One more than the number of the last place.
         place_len: The length of a place in bytes.
     """
 

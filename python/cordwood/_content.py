@@ -26,7 +26,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""For each record kind: the name for a directory of its logs, and the kinds allowed in it."""
+"""Maps each record kind to the name shown for a directory of its logs, and to the kinds allowed there."""
 
 
 def info(
@@ -198,7 +198,7 @@ def _payload(file: Input, report: Report, dialect: str, log: dict[str, Any]) -> 
 def _directory(
     payloads: Counter[str], databases: Sequence[Database], exports: Sequence[Export], unlisted: Sequence[str]
 ) -> str | None:
-    """Names a directory by its kinds of records. Returns `None` if they are mixed or mostly unknown."""
+    """Names a directory after the kinds of records in it. Returns `None` if they are mixed or mostly unknown."""
     known = payloads.keys() - {"other"}
     known_count = sum(payloads[name] for name in known)
     if databases and known <= DIRECTORIES["version-edit"][1] and known_count >= payloads["other"]:

@@ -63,8 +63,8 @@ _BATCH = struct.Struct("<QI")
 def databases_of(files: Iterable[Input], damaged: Iterable[object]) -> tuple[list[Database], list[tuple[str, OSError]]]:
     """Returns the databases in these files' directories, and the directories that were not read.
 
-    Directories that are unreadable or given as URLs are not read; see `unjudged`. `damaged` contains the paths of
-    damaged logs and of files that aren't logs. Non-string values are ignored.
+    The second list contains the directories that can't be read, and the databases and exports that `unjudged` returns.
+    `damaged` contains the paths of damaged logs and of files that aren't logs. Non-string values are ignored.
     """
     files = list(files)
     parts = (os.path.split(file.name) for file in files if file.is_in_directory and "://" not in file.name)
@@ -173,7 +173,7 @@ class _Manifest:
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns why the engine can't open a database with this MANIFEST, or why that is unclear."""
+        """Returns the problem that prevents, or may prevent, the engine from opening a database with this MANIFEST."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -244,7 +244,7 @@ class _Directory:
         return database._replace(problems=tuple(pointers or problems))
 
     def _judged(self) -> Database:
-        """Returns the database with its problems, except damaged logs."""
+        """Returns the database with all of its problems other than damaged logs."""
         current, name = self._named()
         problems = [Problem(current, self._path("CURRENT"))] if current else []
         problems += [Problem(ProblemKind.CURRENT_OTHER, self._path(other)) for other in self._others() if current]
@@ -290,7 +290,7 @@ class _Directory:
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """Returns what is wrong with `CURRENT`, and which MANIFEST it or the marker names."""
+        """Returns what is wrong with `CURRENT`, and the MANIFEST named by the marker or by `CURRENT`."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -314,7 +314,7 @@ class _Directory:
         return [name for name in names if (self._text(name) or b"").decode(errors="replace")[:-1] in self.manifests][:1]
 
     def _options(self) -> bytes:
-        """Returns the start of the newest RocksDB or Pebble options file, or no bytes if there is none."""
+        """Returns the start of the newest RocksDB or Pebble options file, or `b""` if there is none."""
         names = self._matching(_OPTIONS)
         return self._lines(max(names, key=_number)) if names else b""
 
@@ -495,8 +495,8 @@ class _Directory:
         LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
         numbers means that writes were lost. An empty log doesn't always leave a gap: a flush closes a log even if it
         has no writes, and the number in the MANIFEST may be higher than the numbers of the log's writes. However, if a
-        table is newer than the next log, it contains the writes of the empty log, unless LevelDB has recovered the next
-        log since then.
+        table is newer than the next log, the empty log did have writes, and the table contains them. This doesn't apply
+        if LevelDB has since recovered the next log.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 

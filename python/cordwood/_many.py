@@ -81,7 +81,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @staticmethod
     def of(read: Callable[..., U], source: Any, /, **options: Any) -> U | Results[U]:
-        """Calls a function for one log or for many, and returns the log's result or the logs' `Results`.
+        """Calls a function for one log or many, and returns a single result or a `Results`.
 
         Args:
             read: The function to call with each log's source and the options.
@@ -117,10 +117,10 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether any log, database or export was found, all could be read, and no log has a fault.
+        """Whether every log, database and export could be read, and no log has a fault.
 
         Damage counts as a fault, and so does a file that belongs to another log. For `verify`, all `databases` and
-        `exports` must also be `ok`.
+        `exports` must also be `ok`. `False` if no log, database or export was found.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports) and not self.errors
         is_any = bool(self._results or self._databases or self.exports)

@@ -25,13 +25,12 @@ class Split(NamedTuple):
         log_number: The number of the log. `None` if the dialect doesn't have log numbers or the number is not known.
             Default: `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If given, readers
-            don't request the length of a remote file again. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If the length is
+            known, readers don't request it again for a remote file. Default: `None`.
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
             `LogChangedError` if the path now refers to a different log. `None` if none of the log's bytes were read and
             no store reported the file's version. Default: `None`.
-        source: The object in a store that the split was planned from, if any. Readers read it in place of the path.
-            Default: `None`.
+        source: The object in a store that was split, if any. Readers read it instead of the path. Default: `None`.
 
     A split can be pickled. The pickle contains the absolute path or the object.
 
@@ -171,9 +170,9 @@ def open(  # noqa: A001
 
     Options for reading:
         on_corruption: How to treat damage, as for `Reader`. Default: `"raise"`.
-        start: Return only the records that start at or after this offset, in bytes: a file offset, or for a segmented
-            log, a log offset. A `Position` in the same log is also accepted. Default: 0, the start of the log, even if
-            its oldest segments were pruned.
+        start: Return only the records that start at or after this file offset, in bytes. For a segmented log, this is a
+            log offset. A `Position` in the same log is also accepted. Default: 0, the start of the log, even if its
+            oldest segments were pruned.
         end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
         storage_options: The arguments for a URL's file system, as for `Reader`. Default: `None`.
@@ -184,18 +183,18 @@ def open(  # noqa: A001
             a path.
         sync: When to wait until records are on disk, as for `Writer`. Default: `"never"`.
         sync_interval: Sync on the first append at least this many seconds after the last sync. Default: `None`.
-        on_torn_tail: For appending: how to treat a file that does not end with a complete record, as for `Writer`.
+        on_torn_tail: When appending, how to treat a file that does not end with a complete record, as for `Writer`.
             Default: `"refuse"`.
-        checkpoint: For appending: read the existing file from this file offset, in bytes, as for `Writer`. Default:
+        checkpoint: When appending, read the existing file from this file offset, in bytes, as for `Writer`. Default:
             `None`, the start of the file.
-        segment_len: For appending: write the log as a directory of files, called segments, of at most this many bytes
-            each, as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
+        segment_len: When appending, write the log as a directory of segments. Each segment is a file of at most this
+            many bytes, as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
             segments. Default: `None`, which writes the log as a single file.
-        retention_bytes: For appending to a segmented log: each time a segment is started, remove the oldest ones, but
-            keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps all
+        retention_bytes: When appending to a segmented log, remove the oldest segments each time a new one is started,
+            but keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps all
             segments.
-        retention_time: For appending to a segmented log: each time a segment is started, remove the oldest segments
-            whose files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
+        retention_time: When appending to a segmented log, remove the oldest segments each time a new one is started, if
+            their files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
 
     Returns:
         A `Reader` in mode `"r"`, or a `Writer` in any other mode. Both are context managers.
@@ -209,8 +208,8 @@ def open(  # noqa: A001
         TornTailError: The mode is `"a"` and the file does not end with a complete record.
         CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
             missing.
-        LogChangedError: For reading, `start` or the `Split` belongs to another log.
-        LogTruncatedError: For reading, the segments that contained `start` were pruned.
+        LogChangedError: The mode is `"r"` and `start` or the `Split` belongs to another log.
+        LogTruncatedError: The mode is `"r"` and the segments that contained `start` were pruned.
         DialectError: The mode is `"a"` and the file is not a log, is in a different dialect from the given one, or
             cannot be appended to.
         TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa. The
@@ -241,7 +240,7 @@ def open(  # noqa: A001
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         except FileNotFoundError as error:
-            # The path looks like a pattern, which only functions for many logs accept.
+            # Only functions that read many logs accept patterns, so a path that looks like a pattern gets a hint.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
                 _add_hint(error, Hint.READ_DIRECTORY)
             raise

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
-"""The lengths of ranges: short at first, in case only the start is read. Later ranges have the last length."""
+"""The lengths of successive ranges: short at first, in case only the start is read. The last length is repeated."""
 
 AHEAD_MAX = 4
 """At most this many ranges are requested before they are needed, each in its own thread."""
@@ -66,7 +66,7 @@ _PACKAGES = {
 
 
 class _Url(str):
-    """A URL that keeps its file system arguments in lists, splits and pickles."""
+    """A URL that carries its file system arguments, so they aren't lost in lists, splits or pickles."""
 
     storage_options: Mapping[str, Any]
 
@@ -105,7 +105,7 @@ def beside(url: str, name: str) -> str:
 
 
 def source_of(source: object) -> RangeReadable | None:
-    """Returns the source as ranges, or `None` if it cannot be read in ranges. No bytes are requested.
+    """Returns a `RangeReadable` for the source, or `None` if it cannot be read in ranges. No bytes are requested.
 
     Args:
         source: A URL, or another source that isn't a path or a buffer.
@@ -145,7 +145,9 @@ def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> 
 
 
 def ranges_of_url(url: str, file_len: int | None = None, version: str | None = None) -> RangeReadable:
-    """Returns the file at a URL as ranges. No bytes are requested, and neither is the length if `file_len` is given.
+    """Returns a `RangeReadable` for the file at a URL.
+
+    No bytes are requested, and neither is the length if `file_len` is given.
 
     Args:
         url: The URL.
@@ -167,8 +169,8 @@ def ranges_read_twice(url: str, file_len: int | None, version: str | None) -> Ra
 def is_listed(name: str) -> bool:
     """Checks whether a name is a URL for several files: a pattern, or a directory's URL ending in a slash.
 
-    A web server's URL never refers to several files, because web servers don't list their files and their URLs may
-    contain any characters.
+    A web server's URL always refers to a single file. Web servers don't list their files, and their URLs may contain
+    any characters, including `*`.
     """
     return is_url(name) and not name.startswith(("http:", "https:")) and ("*" in name or name.endswith("/"))
 
@@ -176,10 +178,10 @@ def is_listed(name: str) -> bool:
 def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     """Returns the files in a directory, or those matching a pattern, in sorted order.
 
-    Each file is returned as a tuple of five values: its URL, with the caches or the archive of `url`; its path relative
-    to the directory, or to the last directory of the pattern without wildcards; whether it was found in a directory
-    rather than matched by a pattern; its length in bytes; and its version, if the store reports one. The relative path
-    never leads out of the directory.
+    Each file is a tuple of its URL, its relative path, whether it was found in a directory, its length in bytes, and
+    its version. The URL includes the caches or the archive of `url`. The path is relative to the directory, or to the
+    last directory before the pattern's first wildcard, and never leads out of that directory. A file counts as found in
+    a directory unless the pattern itself matches it. The version is `None` if the store doesn't report one.
 
     Raises:
         OSError: The files cannot be listed, or there are none.
@@ -249,7 +251,7 @@ _VERSIONS = (
     *("ETag", "etag", "generation", "VersionId", "version_id", "blob_id", "content_md5", "md5Hash", "Content-MD5"),
     *("Last-Modified", "LastModified", "last_modified", "mtime", "modified", "created"),
 )
-"""The names under which stores report versions. Versions that change whenever the bytes do come first."""
+"""The names under which stores report versions. The most reliable come first: they change whenever the bytes do."""
 
 
 def _version_of(info: dict[str, Any]) -> str | None:
@@ -400,7 +402,7 @@ class RangeFile:
         self._position = position
 
     def read(self, size: int) -> bytes:
-        """Returns at most the next `size` bytes, or no bytes at the end of the file."""
+        """Returns up to `size` bytes from the current position, or `b""` at the end of the file."""
         position = self._position
         size = min(size, self._len - position)
         if size <= 0:

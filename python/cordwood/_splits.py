@@ -43,7 +43,7 @@ def plan_splits(
     Args:
         sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, possibly including
             objects in stores. A directory includes all logs in it and its subdirectories. If you know a file's length
-            in bytes, you can pass a tuple of its path or URL and the length.
+            in bytes, you can pass a `(path, length)` or `(url, length)` tuple.
         split_len: The number of bytes in a range, at least 1, rounded up to whole blocks of 32 KiB.
         dialect: Same as for `Reader`. Applies to all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.
@@ -77,7 +77,7 @@ def plan_splits(
         raise ValueError(f"split_len must be at least 1, not {split_len}")
     split_len += -split_len % BLOCK_LEN
     if dialect or log_number is not None or compression:
-        # Creating a reader here raises an error for options that readers of the splits would reject.
+        # Creating a reader here rejects invalid options before any split is read.
         Reader(b"", dialect=dialect, log_number=log_number, compression=compression).close()
     named = None if dialect is None or dialect == "auto" else LogFormat(dialect, log_number, compression)
 

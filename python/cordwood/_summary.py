@@ -53,7 +53,7 @@ def zeros_inside_text(length: int) -> str:
 
 
 ZEROS_ARE = "space that was never written, or data that was lost"
-"""What zeros at the end of a file may be."""
+"""The possible explanations for zeros at the end of a file."""
 
 
 class ZerosAtEnd(NamedTuple):
@@ -129,7 +129,7 @@ def is_empty_run(report: Report) -> bool:
 
 
 def is_incomplete(report: Report) -> bool:
-    """Checks whether `--strict` fails on a log even if it is not damaged."""
+    """Checks whether a log is incomplete. `--strict` fails on such a log even if it isn't damaged."""
     zeros = zeros_of(report)
     has_zeros = zeros is not None and not zeros.is_padding
     return is_torn(report) or has_zeros or bool(zeros_inside(report)) or is_empty_run(report)
@@ -148,7 +148,7 @@ def has_no_dialect(report: Report) -> bool:
 
 
 def report_of(reader: Reader, record_count: int) -> Report:
-    """Returns the report for a reading, given the number of records it returned.
+    """Returns the report for a reader, given the number of records it has returned.
 
     The report's `salvaged_count` is the number of records that LevelDB drops because they follow damage in their block.
     """

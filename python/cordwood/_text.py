@@ -30,7 +30,7 @@ def local_path(name: str) -> str | None:
 
 
 def own_path(name: str) -> str | None:
-    """Returns the path of the file at a path or URL. `None` if the file is in a store or archive."""
+    """Returns the path of the local file that a path or URL refers to. `None` if the file is in a store or archive."""
     url = URL.fullmatch(name)
     # A cache contains the same bytes as the file, whereas an archive contains several members.
     return None if url and "://" in (url[3] or "") else local_path(name)
@@ -58,7 +58,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """Returns a list of one text that counts the damaged logs and names the first, or an empty list."""
+    """Returns a list with one message, which counts the damaged logs and names the first. Empty if there are none."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 

@@ -571,9 +571,9 @@ class _Sink(FileBasedSink):
         return temporary
 
     def pre_finalize(self, temporary: Any, results: Iterable[str]) -> list[list[str]]:
-        # Beam itself adds the empty logs in the last step, which is too late. Beam removes the old logs here, and finds
-        # them by the number of new logs. A retry of the last step adds new empty logs, which could replace renamed
-        # logs.
+        # Beam itself adds the empty logs in the last step, which is too late. Beam removes the old logs here, and the
+        # pattern that finds them contains the number of new logs. A retry of the last step adds new empty logs, which
+        # could replace renamed logs.
         logs = list(results)
         while len(logs) < max(self.num_shards, 1):
             logs.append(self.open_writer(temporary, os.urandom(16).hex()).close())
@@ -612,8 +612,8 @@ class WriteToLog(PTransform):
     Args:
         file_path_prefix: The prefix of the logs' paths. The paths are on one of Beam's file systems.
         file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
-        num_shards: The number of logs, or the number per window for an unbounded `PCollection`. Default: 0, which lets
-            the runner decide, or creates one log per window if the `PCollection` is unbounded.
+        num_shards: The number of logs, or the number per window for an unbounded `PCollection`. Default: 0, which means
+            one log per window if the `PCollection` is unbounded. Otherwise, the runner decides.
         shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`
             by a digit of the number of shards, and `W` by the window. With `""`, there is a single log. Default:
             `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.

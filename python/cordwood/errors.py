@@ -141,7 +141,7 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a different log than its name or `log_number` says.
+    """A file to be salvaged belongs entirely to a log other than the one given by its name or `log_number`.
 
     To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -289,7 +289,7 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """A followed log's path now names another file or no file, and all records in the old file have been returned.
+    """A followed log's path is gone or now names another file, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
     new follower, or use `on_rotation="reopen"`, which makes the follower continue with the new file. A file that

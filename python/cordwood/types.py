@@ -35,7 +35,7 @@ class DetectedDialect(str):
 
 
 class LogFormat(NamedTuple):
-    """The format of a log, as `cordwood.detect` returns it. Readers and writers accept the fields as options.
+    """The format of a log, as returned by `cordwood.detect`. Readers and writers accept the fields as options.
 
     Attributes:
         dialect: How the bytes are laid out.
@@ -525,7 +525,7 @@ class NotYet(NamedTuple):
 
 
 class Fragment(NamedTuple):
-    """A fragment of a log, or a gap between fragments, as `cordwood.fragments` returns it.
+    """A fragment of a log, or a gap between fragments, as returned by `cordwood.fragments`.
 
     Attributes:
         offset: The file offset of the first byte.
@@ -583,7 +583,7 @@ class Fragment(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A summary of a log's contents and damage, as `verify` and `salvage` return it.
+    """A summary of a log's contents and damage, as returned by `verify` and `salvage`.
 
     Reports are compared without their paths. Notebooks display a report as a table.
 
@@ -614,10 +614,10 @@ class Report(NamedTuple):
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`. `"synced_offsets"`
             are offsets in some Pebble records that show how far the file was synced. `"bad_metadata"` is metadata in a
             form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type. `"timestamp_sizes"` and
-            `"predecessor"` are RocksDB metadata records, which are not kept if they follow damage in the same block, or
-            if they are damaged and flipping back a single bit reveals their contents. Without `"timestamp_sizes"`,
-            RocksDB treats keys with timestamps as if they had none. `"version_edit"` is a MANIFEST edit that every
-            engine needs to open the database.
+            `"predecessor"` are RocksDB metadata records. They are not kept if they follow damage in the same block, or
+            if their own damage is explained by one flipped bit. Without `"timestamp_sizes"`, RocksDB treats keys with
+            timestamps as if they had none. `"version_edit"` is a MANIFEST edit that every engine needs to open the
+            database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
@@ -697,7 +697,7 @@ class Report(NamedTuple):
 
 
 class Stat(NamedTuple):
-    """Statistics about the contents of a log, as `stat` returns them.
+    """Statistics about the contents of a log, as returned by `stat`.
 
     `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. `Stat`s are compared without their
     paths. Notebooks display a `Stat` as a table.
@@ -730,8 +730,8 @@ class Stat(NamedTuple):
         trailer_len: The number of bytes in trailers, which are block ends that are too short for a header.
         skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
-        zeros_inside_len: The number of zero bytes followed by a record. They may be unwritten space, padding, or lost
-            data.
+        zeros_inside_len: The number of skipped zero bytes that come before a record. They may be unwritten space,
+            padding, or lost data.
         other_log_number: The number of another log, if the whole file belongs to that log, as in
             `Report.other_log_number`. Otherwise `None`.
         ok: Whether the log has no regions with severity `"corruption"`. A torn tail does not count as damage.
@@ -1060,7 +1060,7 @@ class Run(NamedTuple):
 
 
 class Info(NamedTuple):
-    """A summary of a file or a directory, as `cordwood.info` returns it.
+    """A summary of a file or a directory, as returned by `cordwood.info`.
 
     Attributes:
         path: The file, directory, pattern or URL. Several sources are joined with spaces.
@@ -1068,8 +1068,8 @@ class Info(NamedTuple):
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs in each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs for each kind of first record. A kind is one of the values of `decode`
-            in `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs, by the kind of their first record. A kind is one of the values of
+            `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
         record_count: The number of records that can be read.
         salvaged_count: The number of readable records that start after damage in the same block.
         payload_len: The number of bytes of data in the records.
@@ -1078,7 +1078,7 @@ class Info(NamedTuple):
         torn_count: The number of logs that end with an incomplete record.
         zeros_count: The number of logs that end with zeros other than padding.
         zeros_len: The number of zero bytes at the ends of the logs that `zeros_count` counts.
-        zeros_inside_len: The number of zero bytes that are followed by a record.
+        zeros_inside_len: The number of skipped zero bytes that come before a record.
         runs: The Weights & Biases runs, and the SwanLab runs whose logs are empty.
         databases: The databases in a directory.
         exports: The Datastore or Firestore exports in a directory.
@@ -1121,9 +1121,9 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether any log, database or export was found, and all are readable and free of faults.
+        """Whether at least one log, database or export was found, and everything found is readable and free of faults.
 
-        A fault is damage, a file that belongs entirely to another log, or a database or export that isn't `ok`.
+        The faults are damage, files that belong entirely to another log, and databases and exports that aren't `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1164,10 +1164,10 @@ class KeyChange(NamedTuple):
         old_sequence: The sequence number of the operation that wrote the old value. `None` if the operation is not in
             this log.
         old_offset: The file offset of the record containing the old value. `None` if that record is not in this log.
-        is_certain: Whether it is certain that this operation replaces the old value or, if no old value was found, that
-            the old value is not in this log. An interruption makes this uncertain if it lies between the old value's
-            record and this operation's record or, if no old value was found, anywhere before this operation's record.
-            An interruption is damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a
+        is_certain: Whether it is certain that this operation replaces the old value. If no old value was found, whether
+            it is certain that the old value is not in this log. This is uncertain if there is an interruption before
+            this operation's record. If an old value was found, only interruptions after its record count. An
+            interruption is damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a
             write batch, or an operation that is neither a put nor the deletion of one key.
     """
 

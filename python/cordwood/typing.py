@@ -16,7 +16,7 @@ DialectName: TypeAlias = Literal[
 """The name of a dialect, which defines how the bytes of a log are laid out. `cordwood.Reader` explains each name."""
 
 CompressionName: TypeAlias = Literal["zstd"]
-"""The name of the method that compresses each record in a log."""
+"""The name of the compression method used for each record in a log."""
 
 ColumnName: TypeAlias = Literal["offset", "record", "end_offset", "length", "path", "salvaged"]
 """The name of a column in a table of records. `cordwood.scan` describes each column."""

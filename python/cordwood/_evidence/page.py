@@ -88,8 +88,8 @@ class Evidence(NamedTuple):
         other_files: The non-log files in directories, each with its format.
         command: The command to print on the page, or `None` to leave it out.
         examined: The UTC time at which all logs had been read, such as `2026-11-22T23:09:06.123456Z`.
-        directory: The current directory at the time `examined`, against which relative paths were resolved. `None` if
-            the directory had been removed.
+        directory: The current directory at the time given by `examined`. Relative paths were resolved against it.
+            `None` if it no longer existed.
         version: The version of cordwood that read the logs.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -114,7 +114,10 @@ class Evidence(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether any log or database was found, all could be read, none is damaged, and all exports are complete."""
+        """Whether everything could be read, no log or database is damaged, and every export is complete.
+
+        `False` if no log or database was found.
+        """
         directories = self.databases + self.exports
         is_whole = all(rank(log.report) for log in self.logs) and all(directory.ok for directory in directories)
         return is_whole and not self.failed and bool(self.logs or self.databases)
@@ -357,7 +360,7 @@ def _table(
     *,
     is_cut: bool = False,
 ) -> str:
-    """Returns an HTML table, followed by how many of the `count` items aren't listed. The cells must be HTML."""
+    """Returns an HTML table, and a note saying how many of the `count` items aren't listed. The cells must be HTML."""
     listed = list(islice(rows, _SUMMARY_MAX))
     heading = f"<h3>{caption}: {'more than ' if is_cut else ''}{count:,}</h3>" if caption else ""
     if not listed:

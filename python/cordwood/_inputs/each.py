@@ -34,7 +34,10 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The maximum number of files in a store whose starts are read in parallel, before the files themselves are read."""
+"""The maximum number of files in a store that `each_start` reads in parallel.
+
+It reads only their starts. The files themselves are read later.
+"""
 
 LEN_MIN = 1 << 21
 """A file on disk that is shorter than this is read without a thread, because starting a task would take longer."""
@@ -102,8 +105,8 @@ def each(
     later.
 
     A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of the
-    total bytes, the more threads it gets. A single file gets all the threads. All other files, including files in a
-    directory that aren't named like logs, are read when their turn comes.
+    total bytes, the more threads it gets. A single file gets all the threads. All other files are read when their turn
+    comes. This includes a long file in a local directory if it isn't named like a log.
 
     Args:
         files: The files.

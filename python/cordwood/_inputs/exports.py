@@ -41,7 +41,7 @@ def compared(found: list[Input]) -> list[Input]:
     files are missing.
     """
     files: list[Input] = []
-    # Maps each listed file's real path to the index of its list and to the path to report.
+    # Maps each listed file's real path to the index of its list, and to the path shown in errors.
     listed: dict[str, tuple[int, str]] = {}
     for file in found:
         judged, names = _judged(file)
@@ -277,7 +277,7 @@ def _export(
     found = [*((name, 0 if _len(name) == 0 else None) for name in unreadable), *lens.items()]
     missing = tuple(name for name, length in found if length is None)
     empty = tuple(name for name, length in found if length == 0)
-    # Not every program that writes exports states the number of entities. An export without files doesn't contain any
+    # Some programs that write exports don't state the number of entities. An export without files doesn't contain any
     # entities.
     count, stated_len = (number or (0 if path.endswith(OVERALL_SUFFIX) and not lens else None) for number in stated)
     return Export(path, tuple(lens), sum(filter(None, lens.values())), missing, empty, count, stated_len)

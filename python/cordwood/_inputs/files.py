@@ -261,7 +261,7 @@ def segmented_elsewhere(path: str) -> OSError:
 def _at(name: str, relative: str, above: str) -> list[Input]:
     """Returns the files a path refers to. A URL that cannot be listed is returned as a single file.
 
-    A single file or a segmented log is given the path `relative`. The files in a directory are given paths below
+    A single file or a segmented log gets the path `relative`. Each file in a directory gets a path that starts with
     `above`.
     """
     if segments := segments_in(name):
@@ -355,7 +355,7 @@ def _of_segments(
 def _walk(
     top: str, unreadable: Callable[[OSError], object] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walks a tree like `os.walk`, but not recursively. In Python 3.11, `os.walk` fails at 1,000 levels."""
+    """Walks a tree like `os.walk`, but without recursive calls. In Python 3.11, `os.walk` fails at 1,000 levels."""
     below = [top]
     while below:
         for path, directories, names in islice(os.walk(below.pop(), onerror=unreadable), 1):

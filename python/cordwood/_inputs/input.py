@@ -8,7 +8,7 @@ from cordwood._remote import ranges_of_url
 from cordwood._text import is_url
 
 Identity: TypeAlias = tuple[int, int] | str
-"""The identity shared by all names of a file: the device and inode, or the URL in a store or an archive."""
+"""Identifies a file under any of its names: by device and inode, or by URL if it is in a store or an archive."""
 
 EMPTY = "empty"
 """The format of an empty file in a directory."""
@@ -42,7 +42,7 @@ class Input(NamedTuple):
     is_in_directory: bool = False
     """Whether the file was found in a directory, and so might not be a log."""
     format: str | None = None
-    """The file's format if it is clear before reading that the file is not a log, and otherwise `None`."""
+    """The file's format if the file is already known not to be a log. Otherwise, `None`."""
     error: OSError | None = None
     """Why the file cannot be read, for example because it is missing from an export. `None` if no problem is known."""
     is_metadata: bool = False

@@ -52,7 +52,7 @@ def may_be_damaged_log(path: str) -> bool:
         return True
     report = verify(path)
     if report.outcome.kind == OutcomeKind.TORN_TAIL:
-        # A short text can look like an incomplete record, but a record's header is rarely text.
+        # A short text file can look like an incomplete record, but a record's header is rarely text.
         with open(path, "rb") as file:
             return re.search(_CONTROL, file.read(_HEADER_LEN_MAX)) is not None
     return _has_flipped_bit(report)

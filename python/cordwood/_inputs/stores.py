@@ -1,6 +1,7 @@
-"""Finds directories given by URL that aren't checked as a whole, though all their logs are read.
+"""Finds directories given by URL that aren't checked as a whole.
 
-Only exports are checked as a whole, because checking an export requires just the lengths of its files.
+All logs in these directories are still read. Only exports are checked as a whole, because checking an export requires
+just the lengths of its files.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from cordwood.errors import DialectError, LogChangedError, LogRotatedError, LogT
 from cordwood.types import BLOCK_LEN, WaitReason
 
 _GONE = "gone "
-"""The prefix of a log's position if the log was missing in the previous batch.
+"""The prefix of a log's position if the log was missing during the previous batch.
 
-If the log is still missing in the next batch, the position is dropped.
+If the log is still missing during the next batch, the position is dropped.
 """
 
 
@@ -75,7 +75,10 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """Yields each possible log with its real path, which is the same for all spellings and links."""
+    """Yields each possible log with its real path.
+
+    All spellings of the path, and all links to it, have the same real path.
+    """
     files = [(file, os.path.realpath(file.name)) for file in named_files(options.paths)]
     if options.max_files:
         files.sort(key=lambda found: os.stat(found[1]).st_mtime_ns if os.path.exists(found[1]) else 0)

@@ -27,7 +27,7 @@ RECORDS = _schema(path=pa.string(), offset=pa.int64(), record=pa.binary())
 """The default columns of records."""
 
 MORE_COLUMNS = ("end_offset", "length", "salvaged")
-"""The additional columns that a job can name for records."""
+"""The additional columns that a job can request for records."""
 
 SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), reason=pa.string(), severity=pa.string())
 """The columns of skipped regions."""

@@ -100,7 +100,7 @@ class Job(NamedTuple):
         """Checks that the target contains only logs from Spark jobs, because overwriting removes all of its files.
 
         Raises:
-            FileExistsError: The target contains anything but logs from Spark jobs.
+            FileExistsError: The target contains something other than logs from Spark jobs.
         """
         for name in os.listdir(self.target) if os.path.exists(self.target) else ():
             if not _is_of_job(os.path.join(self.target, name)):

@@ -49,7 +49,7 @@ class Payload(NamedTuple):
     columns: Mapping[str, ColumnType] | None = None
     """The columns, or `None` if they differ between logs."""
     always: Mapping[str, ColumnType] = {}
-    """The columns that always come first, even without values, if the columns differ between logs."""
+    """If the columns differ between logs, these columns always come first, even if they have no values."""
     has_value: bool = True
     """Whether `cat` and `follow` print a value for each record."""
     origin: str = "path"

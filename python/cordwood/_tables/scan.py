@@ -20,16 +20,16 @@ from cordwood.types import Outcome, OutcomeKind, SkippedRegion
 _BATCH_LEN = 1 << 20
 
 LEFT_OUT_MAX = 1_000
-"""The maximum number of left-out records that a scan lists per source."""
+"""The maximum number of records that a scan lists in `left_out` for each source."""
 
 _KEPT_LEN_MAX = 64 << 20
 """The maximum number of bytes in the batches that a stream keeps while determining the columns.
 
-With more bytes than this, the stream reads the logs again.
+If there are more bytes, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[tuple[Any, int | None, bool], Split | None]
-"""The `Reader` argument, the start offset, whether the source can be read only once, and any `Split`."""
+"""The `Reader` argument, the start offset, a flag for sources that can be read only once, and the `Split`, if any."""
 
 
 class DecodedScan:
@@ -122,7 +122,7 @@ class DecodedScan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The skipped regions: a tuple of `SkippedRegion` for each source, in order.
 
-        These are the regions that the most recent reading has reached so far. Empty if no reading has started.
+        These are the regions found so far by the most recently started read. Empty if no read has started.
         """
         return tuple(log.reader.skipped if log.reader else () for log in self._latest)
 
@@ -130,17 +130,17 @@ class DecodedScan:
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
         """The records that aren't of the kind in `decode`: for each source, their offsets and faults.
 
-        These are the records that the most recent reading has reached so far. Empty if no reading has started. At most
-        the first 1,000 records in each source are listed. A value that can't be read is left out of its row but listed
+        These are the records found so far by the most recently started read. Empty if no read has started. At most the
+        first 1,000 records in each source are listed. A value that can't be read is left out of its row but listed
         here. With `on_corruption="raise"`, the faults are raised instead.
         """
         return tuple(tuple(log.left_out) for log in self._latest)
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found and no records were left out.
+        """Whether no damage has been found and no record has been left out.
 
-        This describes the most recent reading, up to the point it has reached.
+        This describes the most recently started read, up to the point that it has reached.
         """
         return not any(log.left_out or (log.reader and not log.reader.ok) for log in self._latest)
 
@@ -148,8 +148,8 @@ class DecodedScan:
     def outcomes(self) -> tuple[Outcome, ...]:
         """The `Outcome` for each source, in order, showing how reading ended.
 
-        The outcomes describe the most recent reading. If it has not reached the end of a source, that source's outcome
-        is `"unfinished"`. Empty if no reading has started.
+        These are the outcomes from the most recently started read. If it has not reached the end of a source, that
+        source's outcome is `"unfinished"`. Empty if no read has started.
         """
         unfinished = Outcome(kind=OutcomeKind.UNFINISHED, offset=self._options["start"])
         return tuple(log.reader.outcome if log.reader else unfinished for log in self._latest)
@@ -168,7 +168,7 @@ class DecodedScan:
         """Reads the sources to determine the columns if they are not yet known.
 
         Returns:
-            With `keeps`, the batches made during this reading. `None` if they are incomplete or too long.
+            With `keeps`, the batches created by this read. `None` if they are incomplete or too long.
         """
         with self._lock:
             if self._known is not None:
@@ -245,7 +245,9 @@ def check_columns_known(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def _exportable(schema: Any) -> Any:
-    """Returns the schema. Checks that Arrow's C interface, whose strings end at a NUL, doesn't change it.
+    """Returns the schema after checking that Arrow's C interface doesn't change it.
+
+    In this interface, a string ends at its first NUL.
 
     Raises:
         ValueError: The interface changes the schema.
@@ -261,7 +263,7 @@ def _exportable(schema: Any) -> Any:
 
 
 class _Source:
-    """A source for a scan. Each reading starts at the start of the source."""
+    """A source for a scan. Each read begins at the start of the source."""
 
     def __init__(self, reopened: _Reopened) -> None:
         (self._source, self._start, self._is_read_once), self._split = reopened
@@ -279,12 +281,12 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream starts reading the source and so moves the position."""
+        """A number that changes when another stream moves the source's position by starting to read it."""
         return 0 if self._start is None else self._opening_count
 
 
 class _Kept(NamedTuple):
-    """All batches from a reading, and the sources it has read."""
+    """All batches from one read of the sources, and the state of each source."""
 
     batches: list[Any]
     logs: list[_Log]
@@ -300,7 +302,7 @@ class _Intact(NamedTuple):
 
 
 class _Log:
-    """The state of a source during one reading."""
+    """The state of a source during one read."""
 
     def __init__(self, source: _Source, number: int, options: Mapping[str, Any]) -> None:
         self._source = source

@@ -179,7 +179,10 @@ class Table(NativeTable):
     def feed(
         self, source: RecordBatch | list[Record], report: OnFault, only: list[int] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Adds a started log's records, or those with the indices in `only`. Yields what `read` yields."""
+        """Adds a log's records, or just those with the indices in `only`. Yields the same values as `read`.
+
+        Call `start` first.
+        """
         decoded = _messages(source, report) if self._payload.name == "wandb" and isinstance(source, list) else source
         start, count = 0, len(decoded if only is None else only)
         # Messages that cannot be decoded count as records.
@@ -244,7 +247,10 @@ class _Capsules:
 
 
 def _pass_on(report: OnFault, faults: Iterable[Fault], more_count: int) -> None:
-    """Reports faults, repeating the last one `more_count` times, because a record can have millions."""
+    """Reports each fault, then the last one `more_count` more times.
+
+    A record can have millions of faults, so the native module doesn't return them all.
+    """
     fault = None
     for fault in faults:
         report(fault)
@@ -321,7 +327,7 @@ def _read_families(manifest: str, *_state: int) -> dict[int, bytes]:
     return names
 
 
-# Cached, because all logs in a directory share its MANIFESTs, which may be longer than all of the logs.
+# Cached, because all logs in a directory share its MANIFESTs, which may be longer than all of the logs combined.
 _families_in = functools.lru_cache(maxsize=8)(_read_families)
 
 

@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about which engine wrote the log, if that is uncertain."""
     suspect_before: int | None
-    """The offset of the first possible record loss before the first batch."""
+    """The first offset at which records may have been lost before the first batch."""
     suspect_after: int | None
-    """The offset of the first possible record loss after the last batch."""
+    """The first offset at which records may have been lost after the last batch."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""

@@ -85,7 +85,7 @@ def make_parser(verbs: Iterable[str] = VERBS) -> argparse.ArgumentParser:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Formats help that fits in a terminal.
+    """Formats help text to fit in a terminal.
 
     The paragraphs of a description are wrapped. Indented paragraphs are examples and are left as they are.
     """

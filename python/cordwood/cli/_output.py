@@ -201,7 +201,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
 
 
 def check_new_file(destination: str, what: str, files: Iterable[Input], *, overwrite: bool, advice: str = "") -> None:
-    """Before any source is read, checks that `what` can have this name.
+    """Checks, before any source is read, that `what` can have this name.
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
@@ -211,9 +211,9 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
-    # A page or a picture in a directory was written by an earlier run and may be replaced, unless it is a log. Both the
-    # file and the destination must have the suffix of a page or a picture. Otherwise, a log could be replaced via a
-    # link whose name has such a suffix.
+    # A page or a picture found in a directory is assumed to be from an earlier run. It may be replaced, unless it turns
+    # out to be a log. Both the file and the destination must have the suffix of a page or a picture. Otherwise, a log
+    # could be replaced via a link whose name has such a suffix.
     pages = (".html", ".json", ".svg")
     named = [
         file.name

@@ -28,7 +28,7 @@ EMPTY_RUN = "a run without a byte"
 
 
 def format_text(dialect: str, compression: str | None) -> str:
-    """Returns a log's dialect and any compression. An uncompressed packed log is `packed, stored`."""
+    """Returns a log's dialect and its compression, if any. An uncompressed packed log is `packed, stored`."""
     how = compression or ("stored" if dialect == "packed" else None)
     return f"{dialect}, {how}" if how else dialect
 
@@ -50,7 +50,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns the text about records after damage in the same block, with the engine's name if known."""
+    """Returns a message about records that follow damage in their block. Names RocksDB and Pebble, but not LevelDB."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")
@@ -89,7 +89,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """Yields a line for each data region left out, and other lines, such as one for zeros at the end."""
+    """Yields a line for each data region left out, and lines about other findings, such as zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped
@@ -171,7 +171,7 @@ def print_report(
         sha256: The SHA-256 of the bytes read, for JSON.
         fields: Additional fields at the end of the JSON object.
     """
-    # A range that does not include the start may contain only an older log.
+    # It is not a fault if a range without the log's start contains only an older log.
     other = None if options.start else report.other_log_number
     if not options.json:
         _print_text(name, report, other, options)

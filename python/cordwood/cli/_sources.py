@@ -65,8 +65,8 @@ class Tally(Fold):
         damaged_count: How many of these logs are damaged.
         other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
         failed_count: The number of sources that could not be read.
-        other_kinds: For each kind of record that wasn't requested, the names of the logs of that kind found in
-            directories.
+        other_kinds: Maps each kind of record that wasn't requested to the names of the logs of that kind. Only logs
+            found in directories are included.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether every file is the metadata of an export that the verb checks or that lists no entities."""
+        """Whether exports were found for which no log is needed: the verb checks exports, or they list no files."""
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
@@ -138,7 +138,7 @@ class Tally(Fold):
             self._sums[name] = None if value is None or total is None else total + value
 
     def count(self, status: Status) -> None:
-        """Counts a log that was read, and whether it is damaged."""
+        """Counts a log as read and, if `status` is `DAMAGE`, as damaged."""
         self.log_count += 1
         self.damaged_count += status == Status.DAMAGE
 

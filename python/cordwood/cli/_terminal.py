@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 WIDTH = 80
-"""The maximum width of a line in a report. Names and commands to be copied may be wider."""
+"""The maximum width of a line in a report. Names may be wider, and so may commands that are meant to be copied."""
 
 
 def terminal_width() -> int:

@@ -2,7 +2,7 @@
 
 Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if an
 export has an empty file or fewer bytes than its metadata states, or if a whole file belongs to another log. The records
-of such a file are not printed. If a file grows while it is read, it is printed up to about its original length. On a
+of such a file are not printed. If a file grows while it is being read, printing stops near its original end. On a
 terminal, control characters are escaped, except with --format raw.
 """
 
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _file_len(name: str) -> float:
-    """Returns a file's length before it is read.
+    """Returns a file's current length, which limits how much is printed.
 
     The output may be appended to the file being read, as in `cat log | write --append log`. The length isn't passed to
     the reader as `end`, because a reader recognises a recycled log's stale bytes only at the end of the file.

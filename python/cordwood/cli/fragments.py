@@ -2,12 +2,12 @@
 
 Each fragment gets a line, and so does each part of a block that is not a fragment. Together, the lines cover the whole
 file. If the reader skips a line's bytes, the line ends with the reason. The payload length and the checksum come from
-the header, even if they are wrong. The checksum is shown without its mask. --json also has the computed checksum, and
-more. The exit status is 3 if there is damage.
+the header, even if they are wrong. The checksum is shown without its mask. --json adds the computed checksum and other
+fields. The exit status is 3 if there is damage.
 
-With --bytes, the skipped bytes are also written to a directory. Each skipped region except zeros gets a file. With
---damaged, only damaged regions get a file. Each file's name consists of the log's name and the region's first and end
-offsets.
+With --bytes, the skipped bytes are also written to a directory. Each skipped region gets a file, unless it consists of
+zeros. With --damaged, only damaged regions get a file. Each file's name consists of the log's name and the region's
+start and end offsets.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents and
 number of their records, when they were logged, how much is damaged, and the commands that show more. If there are
 several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged, or if a
-whole file belongs to a log with a different number than its name says. It is also 3 if a database's engine would refuse
-the database or lose data because files are missing, or if an export is incomplete.
+whole file belongs to a log other than the one it is named after. It is also 3 if an export is incomplete, or if a
+database's engine would refuse to open the database or would lose data, for example because files are missing.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _print_text(info: Info, tally: Tally) -> None:
 
 
 def _repairs(database: Database) -> Iterator[str]:
-    """Yields lines on how to repair a database, each naming the database or some of its files."""
+    """Yields lines that say how to repair a database. Each line names the database or some of its files."""
     paths: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}
     for problem in database.problems:
         paths[problem.kind].append(problem.path)
@@ -200,7 +200,7 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""With these faults, the engine would lose writes by opening the database, but not by repairing it."""
+"""With these faults, opening the database would lose writes, but the engine's own repair would not."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
@@ -267,7 +267,7 @@ def _held(payloads: Mapping[str, int], log_count: int) -> str:
 
 
 def _print_runs(runs: Sequence[Run], *, are_several: bool) -> None:
-    """Prints the first runs if there are several, and the empty runs. An empty run is named only once."""
+    """Prints a line about the empty runs. For several logs, also lists the other runs, up to `RUNS_MAX`."""
     if empty := [run.path for run in runs if run.state == "empty"]:
         _print("run", f"without a byte, as if killed before its first record: {_names(empty, 'run')}")
     if not are_several:

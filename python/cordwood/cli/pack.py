@@ -1,4 +1,4 @@
-"""Copy closed logs to packed logs, which are shorter, or back.
+"""Make shorter, packed copies of closed logs, or unpack packed logs.
 
 In a packed log, many records share a fragment and are compressed together. cordwood can read it without any options,
 but no other program can read it, so do not pack the log of a database that still has to be opened.
@@ -9,9 +9,9 @@ before it gets its name, so a file with that name is complete, even with --overw
 
 To unpack a log, use the same verb with --dialect. The verb refuses logs that it could not recreate: those with a log
 number, with records compressed one by one, or with an engine's metadata, as RocksDB and Pebble write them. It also
-refuses run files of wandb-core before 0.17.6, and of SwanLab before 0.8.0.
+refuses run files from wandb-core before 0.17.6, and from SwanLab before 0.8.0.
 
-Two or more logs, a pattern, or all logs in a directory are packed to a directory, as with `cordwood salvage`.
+For two or more logs, a pattern or a directory, DESTINATION is a directory, as with `cordwood salvage`.
 """
 
 from __future__ import annotations

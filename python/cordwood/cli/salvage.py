@@ -8,10 +8,10 @@ The new log keeps the source's dialect, log number and engine metadata. Lost pro
 take a log's number from its file name, so give the new log the same name as the old one, in another directory. Under
 another log's name, they wouldn't find any records in the new log.
 
-Two or more logs, a pattern, or all logs in a directory are salvaged to a directory, which is created if it does not
-exist. So is a single log, if DESTINATION is a directory or ends in a slash. The logs keep their names, and their paths
-below the named directory or pattern. Only logs are written there. A database's other files, such as its tables and
-CURRENT, are not copied.
+For two or more logs, a pattern or a directory, DESTINATION is a directory, which is created if it does not exist. A
+single log is also salvaged to a directory if DESTINATION is an existing directory or ends in a slash. The logs keep
+their names and their paths relative to the named directory, or to the part of the pattern without wildcards. Only logs
+are written there. A database's other files, such as its tables and CURRENT, are not copied.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> Status:
         if is_stream(name):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **options.log)
-        # Only a log that can't be split has a range longer than --len rounded up to whole blocks.
+        # No range is longer than --len, rounded up to whole blocks, unless the log can't be split.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
                 f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its start, "

@@ -3,7 +3,7 @@
 The exit status is 3 if a log is damaged. `cordwood verify` shows where.
 
 In a directory, all logs are counted, including those in its subdirectories. For other files, only their number is
-shown. Several logs are followed by their totals.
+shown. If there are several logs, their totals come last.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ with --strict, the exit status is 3 for either. Zeros that fill the last record'
 file consists of whole blocks.
 
 Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
-these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows their number.
+these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows the number of
+these records.
 
 With --as write-batch, the log is read again, and the sequence numbers missing from its batches are listed. Writes with
 these numbers may be lost, may be in another log of the database, or may have been made without a log. Batches that
@@ -19,8 +20,9 @@ cannot be decoded count as damage.
 
 In a directory, all logs are checked, including those in its subdirectories. Other files are counted. Each database in
 the directory also gets a line, followed by any missing files that its engine needs. Each export gets a line, too. The
-exit status is 3 if the engine would refuse the database or lose data, or if an export has an empty file, fewer bytes
-than its metadata states, or a different number of entities. Several logs are followed by their totals.
+exit status is 3 if the engine would refuse to open the database or would lose data, or if an export has an empty file,
+fewer bytes than its metadata states, or a different number of entities. If there are several logs, their totals come
+last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the records on stdin to a log.
+"""Write records from stdin to a log.
 
 Records are written to the file as they arrive, unless --flush says otherwise. It is an error if the log cannot be
 written, or if the destination exists and neither --append nor --overwrite is given. If writing to a file fails, a

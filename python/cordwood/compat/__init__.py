@@ -1,10 +1,10 @@
 """Drop-in replacements for other readers and writers of the format. A script only has to change one import.
 
-* `cordwood.compat.wandb`: `DataStore` of wandb 0.29, which wandb 0.30 removed.
-* `cordwood.compat.appengine`: `RecordsReader` and `RecordsWriter` of the App Engine SDK.
-* `cordwood.compat.leveldb_export`: `RecordsReader` of leveldb-export.
-* `cordwood.compat.ccl`: `LogFile` of ccl_chromium_reader.
-* `cordwood.compat.dfindexeddb`: `FileReader` of dfindexeddb, for logs.
+* `cordwood.compat.wandb`: `DataStore` from wandb 0.29, which was removed in wandb 0.30.
+* `cordwood.compat.appengine`: `RecordsReader` and `RecordsWriter` from the App Engine SDK.
+* `cordwood.compat.leveldb_export`: `RecordsReader` from leveldb-export.
+* `cordwood.compat.ccl`: `LogFile` from ccl_chromium_reader.
+* `cordwood.compat.dfindexeddb`: `FileReader` from dfindexeddb, for logs.
 
 None of them requires the package it replaces. For an undamaged file, each returns the same results as the original.
 Where an original returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything

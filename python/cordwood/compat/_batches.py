@@ -48,9 +48,9 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
     """Yields a batch's puts and deletes. Any other operation is reported to the logger and ends the iteration.
 
-    RocksDB's no-operations and log data are skipped, because they have no key and no sequence number. RocksDB's
-    TransactionDB starts each batch with a no-operation. An operation's offset is that of its tag, counted from `offset`
-    as if the batch were contiguous in the file.
+    RocksDB's no-ops and log-data entries are skipped, because they have no key and no sequence number. RocksDB's
+    TransactionDB starts each batch with a no-op. An operation's offset is that of its tag, counted from `offset` as if
+    the batch were contiguous in the file.
     """
     at = BATCH_HEADER_LEN
     sequence = batch.sequence

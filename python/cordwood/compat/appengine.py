@@ -1,7 +1,7 @@
 """App Engine's `RecordsReader` and `RecordsWriter`, for the format of Datastore exports and of MapReduce.
 
 The originals are in `google.appengine.api.files.records` in the App Engine SDK for Python 2.7, as of December 2014. The
-SDK runs only on Python 2, so the tests compare the reader with leveldb-export's copy, which runs on Python 3, and the
+SDK runs only on Python 2, so the tests compare the reader with the Python 3 copy in leveldb-export. They compare the
 writer's bytes with LevelDB's. Change::
 
     from google.appengine.api.files import records
@@ -26,7 +26,8 @@ damage up to the next block and reports it to a logger. This module differs in t
 * **unknown-type**: Only the fragment of an unknown type is skipped, not the rest of its block.
 * **joined**: A record is not returned if a part of it was skipped. The original joins the pieces around a block of
   zeros.
-* **read-ahead**: The file is read ahead. Use `RecordsReader.tell` and `RecordsReader.seek`, not the file's own methods.
+* **read-ahead**: The file's own position can be ahead of the reader's. Use `RecordsReader.tell` and
+  `RecordsReader.seek`, not the file's own methods.
 * **torn-tail**: At the end of a file, `tell` returns the start of an incomplete record, if there is one. If the file
   can seek, `read` returns the record once it is complete.
 * **tell**: At damage, `tell` returns the end of the regions skipped so far. The original's result can differ.
@@ -133,8 +134,8 @@ class RecordsReader:
     """Reads the records in a log. Iterating yields records from the current position onward, as `bytes`.
 
     Args:
-        reader: A binary file, or another object with `read`. If it has `tell`, reading starts at its position. Offsets
-            are counted from the start of the file.
+        reader: A binary file, or another object with `read`. If it has a `tell` method, reading starts at its current
+            position. Offsets are counted from the start of the file.
     """
 
     def __init__(self, reader: Readable) -> None:

@@ -1,4 +1,4 @@
-"""`LogFile` of ccl_chromium_reader 0.3.17 (ccl_leveldb 0.4), which reads LevelDB's write-ahead logs.
+"""`LogFile` from ccl_chromium_reader 0.3.17 (ccl_leveldb 0.4), which reads LevelDB's write-ahead logs.
 
 Change::
 
@@ -23,12 +23,12 @@ package index, so the tests compare against chromium-reader 0.1.1, a rewrite tha
 in capitals. The differences:
 
 * **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
-* **continues**: Damage is skipped and reported to the logger `cordwood`, and `LogFile.reader.skipped` lists it.
-  ccl_leveldb raises a `ValueError` for much of it and loses the records after it.
+* **continues**: Damage is skipped and reported to the `cordwood` logger, and `LogFile.reader.skipped` lists it.
+  ccl_leveldb often raises a `ValueError` instead and loses the records after the damage.
 * **torn-tail**: If a crash cut the last record short, it isn't returned.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
 * **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is the rest of a batch,
-  starting at the first operation that is neither a put nor a delete. RocksDB's no-operations and log data are skipped
+  starting at the first operation that is neither a put nor a delete. RocksDB's no-ops and log-data entries are skipped
   without a message.
 * **count**: All operations of a batch are returned, and a wrong count is reported to the logger.
 * **offset**: The offset of an operation does not count the headers between the fragments of its batch. ccl_leveldb
@@ -148,7 +148,10 @@ class LogFile:
         self.reader: cordwood.Reader = cordwood.Reader(file, dialect="leveldb", on_corruption="salvage")
 
     def _get_batches(self) -> Iterator[tuple[int, bytes]]:
-        """Returns all records with their offsets. In ccl_leveldb, only this method returns non-batches."""
+        """Returns all records with their offsets.
+
+        In ccl_leveldb, only this method returns records that aren't batches.
+        """
         self.reader.seek(0)
         return records(self.reader)
 

@@ -1,4 +1,4 @@
-"""`FileReader` of dfindexeddb 20260210 for LevelDB's write-ahead logs.
+"""`FileReader` from dfindexeddb 20260210 for LevelDB's write-ahead logs.
 
 Change::
 
@@ -18,13 +18,13 @@ to::
 7 VALUE b'key' b'value' 19
 8 DELETED b'old' b'' 30
 
-For an undamaged log, it returns the same results as dfindexeddb, except for the first of these differences:
+For an undamaged log, it returns the same results as dfindexeddb, except for **empty**. The differences:
 
-* **empty**: A fragment of length 0 is read like any other. dfindexeddb takes it for the end of the block and loses the
+* **empty**: A fragment of length 0 is read like any other. dfindexeddb treats it as the end of the block and loses the
   records after it.
-* **checksums**: Checksums are verified. dfindexeddb takes a checksum of 0 for the end of the block.
-* **continues**: Damage is skipped and reported to the logger `cordwood`. dfindexeddb raises a `DecoderError`,
-  `ParserError` or `ValueError` for much of it and loses the records after it.
+* **checksums**: Checksums are verified. dfindexeddb treats a checksum of 0 as the end of the block.
+* **continues**: Damage is skipped and reported to the `cordwood` logger. dfindexeddb often raises a `DecoderError`,
+  `ParserError` or `ValueError` instead and loses the records after the damage.
 * **torn-tail**: If a crash cut the last record short, the iteration ends there. dfindexeddb raises a `DecoderError`.
 * **joined**: A record without its first or last fragment is not returned.
 * **not-a-batch**: Same as in `cordwood.compat.ccl`.

@@ -1,4 +1,4 @@
-"""`parse_leveldb_documents` and `RecordsReader` of leveldb-export 0.1.1, which reads Firestore exports.
+"""`parse_leveldb_documents` and `RecordsReader` from leveldb-export 0.1.1, which reads Firestore exports.
 
 Change::
 
@@ -20,13 +20,13 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 ...     list(records.RecordsReader(file))
 [b'one']
 
-For an undamaged file, it returns the same results as leveldb-export's. It differs in the same ways as
-`cordwood.compat.appengine.RecordsReader`, whose original was copied by leveldb-export, and in these ways:
+For an undamaged file, it returns the same results as leveldb-export. leveldb-export copied App Engine's reader, so all
+differences of `cordwood.compat.appengine.RecordsReader` apply here too. This module also differs in the following ways:
 
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
 * **seek**: `RecordsReader` has `seek`.
 * **documents**: `parse_leveldb_documents` reads keys with numbers, while leveldb-export raises a `TypeError`. In maps,
-  it keeps empty text, places, keys, users, and bytes that are not text, while leveldb-export returns `None` or drops
+  it keeps empty strings, places, keys, users, and bytes that are not text, while leveldb-export returns `None` or drops
   bytes.
 * **values**: Places, keys and users are those of `cordwood.payload.entity`. All text is `str`.
 * **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.

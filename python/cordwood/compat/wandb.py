@@ -1,4 +1,4 @@
-"""`DataStore` of wandb 0.29.0, which reads and writes `.wandb` files; wandb 0.30.0 removed it.
+"""`DataStore` from wandb 0.29.0, which reads and writes `.wandb` files; wandb 0.30.0 removed it.
 
 Change::
 
@@ -36,7 +36,7 @@ For an undamaged file, all calls return the same results as wandb's. This module
 * **zeros**: `scan_data` skips zeros up to the end of the file or of a block. wandb raises an `AssertionError`.
   `scan_record` raises an error where wandb returns fragments of type 0.
 * **trailer**: The contents of a block's trailer do not matter.
-* **old-files**: `scan_data` also reads files of wandb-core before 0.17.6.
+* **old-files**: `scan_data` also reads files written by wandb-core before 0.17.6.
 * **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb's
   `write` overwrites the file. A file descriptor is read from the start of the file, not from its position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises a

@@ -99,7 +99,7 @@ class Entity(NamedTuple):
         key: The key of the entity. An entity inside another entity may have no key.
         properties: The property values by name, in the same order as in the record.
         meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
-            link, and 15 a long text. An array has one meaning for each of its values.
+            link, and 15 means long text. An array has one meaning for each of its values.
         unindexed: The names of properties with at least one unindexed value. All Firestore properties are included.
         other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release doesn't
             know.
@@ -156,8 +156,8 @@ def to_dict(record: bytes) -> dict[str, object]:
         object whose `path` is one flat list, and a user also becomes an object. An entity becomes an object of its
         properties; if it has a key, the object also has the entry `__key__`, which is never the name of a property.
         Numbers that JSON can't represent become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON form of
-        protocol buffers. The result doesn't include the meanings of the values or which of them are indexed. `decode`
-        returns both.
+        protocol buffers. The result includes neither the meanings of the values nor the names of unindexed properties.
+        `decode` returns both.
 
     Raises:
         PayloadError: The record is not an entity.

@@ -20,7 +20,7 @@ __all__ = ["history_row"]
 
 
 def history_row(record: bytes) -> dict[str, Any] | None:
-    """Returns the number logged in a record. Images, texts and other media are not numbers.
+    """Returns the number logged in a record. Images, text and other media are not numbers.
 
     Args:
         record: A record from a `.swanlab` file.

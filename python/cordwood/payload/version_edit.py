@@ -40,29 +40,29 @@ class FieldKind(StrEnum):
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
-        LOG_NUMBER: Logs below this number are not needed: `int`.
+        LOG_NUMBER: The number below which logs are not needed: `int`.
         NEXT_FILE_NUMBER: The number of the next file to be created: `int`.
         LAST_SEQUENCE: The last sequence number that was assigned: `int`.
         COMPACT_POINTER: The key where a level's next compaction starts: `CompactPointer`.
-        DELETED_FILE: A table was removed from a level: `DeletedFile`.
-        NEW_FILE: A table was added to a level: `NewFile`.
+        DELETED_FILE: A table that was removed from a level: `DeletedFile`.
+        NEW_FILE: A table that was added to a level: `NewFile`.
         PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
-        MIN_LOG_NUMBER_TO_KEEP: Logs below this number are not needed by any column family: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: The number below which no column family needs logs: `int`.
         COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default: `int`.
         COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
-        COLUMN_FAMILY_DROP: The column family is dropped: `None`.
+        COLUMN_FAMILY_DROP: The column family is dropped. The value is `None`.
         MAX_COLUMN_FAMILY: The largest number ever given to a column family: `int`.
         IN_ATOMIC_GROUP: The number of following edits that take effect together with this edit: `int`.
-        BLOB_FILE_ADDITION: A blob file was added: `BlobFileAddition`.
-        BLOB_FILE_GARBAGE: A part of a blob file is garbage: `BlobFileGarbage`.
+        BLOB_FILE_ADDITION: A blob file that was added: `BlobFileAddition`.
+        BLOB_FILE_GARBAGE: The garbage in a blob file: `BlobFileGarbage`.
         DB_ID: The identity of the database: `bytes`.
-        WAL_ADDITION: A write-ahead log was created or synced: `WalAddition`.
-        WAL_DELETION: Write-ahead logs below this number were removed: `int`.
+        WAL_ADDITION: A write-ahead log that was created or synced: `WalAddition`.
+        WAL_DELETION: The number below which write-ahead logs were removed: `int`.
         FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are stored in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
         LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
-        IGNORABLE: A field from a newer RocksDB release that is safe to ignore: `bytes`.
+        IGNORABLE: A field that was added in a newer RocksDB release and is safe to ignore: `bytes`.
     """
 
     COMPARATOR = "comparator"
@@ -95,8 +95,8 @@ class CustomFieldKind(StrEnum):
     """The kind of additional field for a new file, and the type of its value. The names are spelled as in RocksDB.
 
     Attributes:
-        NEED_COMPACTION: The file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: Logs below this number are not needed by any part of the database: `int`.
+        NEED_COMPACTION: Whether the file is marked for compaction: `bool`.
+        MIN_LOG_NUMBER_TO_KEEP: The number below which no part of the database needs logs: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: The Unix time, in seconds, of the oldest data, or 0 if it isn't known: `int`.
         FILE_CREATION_TIME: The Unix time, in seconds, when the file was created, or 0 if it isn't known: `int`.
@@ -112,7 +112,7 @@ class CustomFieldKind(StrEnum):
         USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are stored in the file: `bool`.
         FILE_OPEN_METADATA: Metadata that speeds up opening the file: `bytes`.
         PATH_ID: The number of the file's directory in RocksDB's `db_paths`: `int`.
-        IGNORABLE: A field from a newer version that is safe to ignore: `bytes`.
+        IGNORABLE: A field that was added in a newer version and is safe to ignore: `bytes`.
     """
 
     NEED_COMPACTION = "need_compaction"

@@ -81,7 +81,7 @@ def history(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each step, as `history_row` returns it.
+        A row for each step, as returned by `history_row`.
 
     Raises:
         PayloadError: A record is not a wandb record, or a value does not have the type that `history_row` requires.
@@ -101,9 +101,9 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
 
     Returns:
         The values under the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb
-        adds `_step`, which comes first, `_timestamp` (Unix time) and `_runtime`, both in seconds. An integer with more
-        digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its six-character escape. The
-        result is `None` if the record is not part of the history.
+        adds `_step`, which comes first. It also adds `_timestamp` (Unix time) and `_runtime`, both in seconds. An
+        integer with more digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its
+        six-character escape. The result is `None` if the record is not part of the history.
 
     Raises:
         PayloadError: The record is not a wandb record. Without `errors`, this is also raised if a value is not JSON or

@@ -319,10 +319,10 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
     """Finds the sequence numbers missing between the batches in a log.
 
     A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but so
-    do writes without a log (`disableWAL`), writes in another log of the same database, and ingested tables. Batches may
-    be in any order, because RocksDB doesn't order them when it uses `unordered_write` or two write queues. With its
-    WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches appear
-    to share numbers.
+    do writes that bypass the log (`disableWAL`), writes to another log of the same database, and ingested tables.
+    Batches may be in any order, because RocksDB doesn't order them when it uses `unordered_write` or two write queues.
+    With its WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches
+    appear to share numbers.
 
     Args:
         batches: The decodable batches in a log.
@@ -380,7 +380,7 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """A gapless range of numbers. `last` is the last number's key or, in the last span, the batch that contains it."""
+    """A contiguous range of numbers. `last` is the last number's key or, in the last span, the number's batch."""
 
     start: int
     end: int

@@ -1,17 +1,18 @@
 """Convert logs to a table: NDJSON, CSV, Parquet or Arrow.
 
-The destination's extension decides the form: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
-destination, the table goes to stdout, as NDJSON or in the form given by --to.
+The destination's extension determines the format: .ndjson or .jsonl, .csv, .parquet, .arrow or .feather. Without a
+destination, the table goes to stdout, as NDJSON or in the format given by --to.
 
-The rows, by --as:
+The rows that each value of --as produces:
 PAYLOADS
 
-In NDJSON and CSV, all bytes become {"base64": "..."}, or text with --encoding. With --encoding utf-8, rows with bytes
-that are not UTF-8 are reported and left out. If the columns are not known beforehand, as with entities and wandb, the
-log is read to find them. For Parquet and Arrow, reading it once is enough if the first records have all the columns.
-Otherwise, and for CSV, the log is read again. If all values in a column have the same type, the column has that type.
-In Parquet and Arrow, arrays and objects are lists and structures. All other values are JSON. Converting takes a few
-tens of MiB of memory, or 100 to 200 for Parquet and Arrow. Very long records or thousands of columns take more.
+In NDJSON and CSV, every byte string becomes {"base64": "..."}, or text if --encoding is given. With --encoding utf-8,
+rows with bytes that are not UTF-8 are reported and left out. If the columns are not known beforehand, as with entities
+and wandb, the log is read to find them. For Parquet and Arrow, reading it once is enough if the first records have all
+the columns. Otherwise, and for CSV, the log is read again. If all values in a column have the same type, the column has
+that type. In Parquet and Arrow, arrays and objects are lists and structures. All other values are JSON. Converting
+takes a few tens of MiB of memory, or 100 to 200 MiB for Parquet and Arrow. Very long records or thousands of columns
+take more.
 
 Several logs, or all logs in a directory, become one table with the columns of all of them. The first column shows which
 log a row is from. It is path, or __file__ for entities and JSON. For wandb, it is run_id, which comes from the file's
@@ -19,9 +20,9 @@ name, and __file__ is added if --columns names it.
 
 Damaged records, and records of a kind not given by --as, are reported on stderr and left out. If only one value of a
 run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a whole file
-belongs to a log other than the one its name says, or if an export has an empty file or fewer bytes than its metadata
-states. With --strict, it is also 3 if a log has zeros before more records or at its end, or ends with an incomplete
-record, as it does if the file was cut off.
+belongs to a log other than the one it is named after, or if an export has an empty file or fewer bytes than its
+metadata states. With --strict, it is also 3 if a log has zeros before a record or at its end, or if its last record is
+incomplete, for example because the file was cut off.
 """
 
 from __future__ import annotations

@@ -127,13 +127,16 @@ class _Kinds(Target):
     """The tables of all kinds. `table` receives unreadable records and reports their faults."""
 
     def __init__(self, options: argparse.Namespace, new_table: Callable[[], Table] | None = None) -> None:
-        """Creates an object without tables. `new_table` makes a new kind's table, which finds its own columns."""
+        """Creates an object without tables.
+
+        `new_table` makes the table for each new kind. Such a table finds its own columns.
+        """
         super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), "", "", options)
         self.targets: dict[str | None, Target] = {}
         self._new_table = new_table
 
     def read(self, reader: Reader, report: OnFault, **options: Any) -> Iterator[tuple[int, list[Any]]]:
-        """Reads a log, and writes its rows to the tables of their kinds."""
+        """Reads a log, and writes each row to the table for its kind."""
         started: set[str | None] = set()
         self.table.start(reader, options["name"])
         for source in reader.record_batches(target_len=options["target_len"], threads=options["threads"]):

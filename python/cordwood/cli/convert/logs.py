@@ -38,10 +38,10 @@ _THREADS = 2
 
 
 class _First(NamedTuple):
-    """The results of a log's first reading."""
+    """The results of reading a log for the first time."""
 
     end: int
-    """The offset where the first reading ended. Records appended later are not in the table."""
+    """The offset where reading ended. Records appended later are not in the table."""
     record_count: int
 
 
@@ -51,7 +51,7 @@ class Logs:
     Attributes:
         origins: The leading columns, which show which of several logs a row comes from. There is one such column, or
             two if the column with the file name is also requested.
-        firsts: For each log that could be read to its end, the result of the first reading.
+        firsts: For each log that could be read to its end, the results of reading it for the first time.
     """
 
     def __init__(
@@ -161,13 +161,13 @@ class Logs:
         return tally
 
     def read_again(self, target: Target) -> None:
-        """Rereads each log that was read to its end, up to that end, without reporting faults again."""
+        """Reads each log in `firsts` again, up to the same offset, without reporting its faults again."""
         for name, first in self.firsts.items():
             if not target.table.is_full:
                 self._read(name, target, first)
 
     def columns_of(self, table: Table) -> dict[str, ColumnType]:
-        """Returns the columns a table determined, and reports columns that had to be stored as JSON."""
+        """Returns the columns found for a table, and reports those that had to be stored as JSON."""
         # In CSV, nested values are always JSON.
         is_nested = self._form in BINARY_FORMATS
         columns = table.columns
@@ -305,7 +305,7 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""Maps a missing part to its noun, the message for one such part, and the words after the total."""
+"""Maps each kind of missing part to its name, the message about a single one, and the text after the total."""
 
 
 class Faults:
@@ -358,7 +358,7 @@ class Faults:
             self._is_noted = True
 
     def end(self, record_count: int) -> None:
-        """Reports the total number of faults, unless each of them was reported."""
+        """Reports the total number of faults of each kind, unless all of them have already been reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
             # A log without records of the requested kind has already been reported.
