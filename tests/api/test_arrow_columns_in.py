@@ -447,7 +447,7 @@ def test_views_outside_their_buffer_are_rejected(bad):
     assert list(cordwood.open(sink.getvalue())) == [b"20 bytes in a buffer"]
 
 
-def test_random_offsets_either_append_records_or_raise():
+def test_a_column_with_random_offsets_is_either_appended_or_rejected():
     random_numbers = random.Random(1)
     data = PAYLOAD[:50]
     array = pyarrow.array([data[:10]] * 4 + [data[:10]])

@@ -51,7 +51,7 @@ def step(**values):
     return field(2, b"".join(field(1, field(2, k.encode()) + field(16, v.encode())) for k, v in values.items()))
 
 
-def test_a_table_of_several_files_has_the_entities_from_each(exports):
+def test_a_table_of_several_files_contains_all_their_entities(exports):
     scan = cordwood.scan(exports, decode="entity")
     assert isinstance(scan, cordwood.DecodedScan)
     assert (scan.skipped, scan.outcomes, scan.left_out, scan.ok) == ((), (), (), True)
@@ -467,7 +467,7 @@ def test_a_null_in_a_non_nullable_column_raises_an_error(tmp_path):
 
 @pytest.mark.parametrize("decode", ["json", "entity"])
 @pytest.mark.parametrize("policy", ["raise", "skip"])
-def test_the_first_stream_over_a_file_object_fails_after_a_second_starts(decode, policy, tmp_path):
+def test_the_first_stream_over_a_file_object_fails_once_another_stream_starts(decode, policy, tmp_path):
     """They would move each other's position: the one that has started first fails, as in a scan of bytes."""
     text = "x" * 10_000
     lines = [json.dumps({"i": i, "text": text}).encode() for i in range(600)]

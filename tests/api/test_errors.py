@@ -49,7 +49,7 @@ def test_creating_a_file_in_a_missing_directory_raises_a_file_not_found_error(pa
 
 
 @pytest.mark.parametrize("mode", ["r", "w", "a"])
-def test_opening_a_directory_says_that_it_is_a_directory(tmp_path, mode):
+def test_the_error_from_opening_a_directory_says_that_it_is_a_directory(tmp_path, mode):
     with pytest.raises(IsADirectoryError) as caught:
         cordwood.open(tmp_path, mode)
     assert caught.value.filename == str(tmp_path)

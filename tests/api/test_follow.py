@@ -318,7 +318,7 @@ def test_a_late_record_after_a_long_run_of_zeros_is_returned_before_reopening(li
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such timers here")
-def test_ctrl_c_interrupts_the_search_of_a_replaced_file(live):
+def test_ctrl_c_interrupts_searching_through_a_replaced_file(live):
     write(live, [b"one"])
     # The search takes minutes, the file hardly any space.
     os.truncate(live, 8 << 40)

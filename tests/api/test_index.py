@@ -318,7 +318,7 @@ def test_a_pickled_index_can_be_used_in_another_process(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_can_read_while_threads_of_its_parent_read(tmp_path):
+def test_a_forked_child_can_read_while_threads_in_its_parent_are_reading(tmp_path):
     """A thread may hold the list of open files at the moment of the fork; the child must not wait for it."""
     records = numbered(500)
     index = cordwood.index(written(tmp_path / "a.log", records))

@@ -519,7 +519,7 @@ def test_planning_splits_includes_each_file_exactly_once(names):
     assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
 
 
-def test_scan_reads_non_path_sources_as_often_as_they_are_given(names):
+def test_scan_reads_a_source_that_is_not_a_path_each_time_it_is_given(names):
     content = reference.encode([b"one"])
     log = names[-1]
     with log.open("rb") as file:

@@ -397,7 +397,7 @@ def test_enums_define_every_name_in_the_rust_core(of_package, source):
     assert of_core == list(of_package)
 
 
-def test_report_totals_damaged_and_skipped_bytes():
+def test_a_report_adds_up_the_damaged_and_skipped_bytes():
     made = cordwood.Report(
         dialect=LEVELDB,
         record_count=0,

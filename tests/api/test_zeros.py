@@ -87,7 +87,7 @@ def test_zeros_offset_is_0_if_the_file_is_all_zeros():
         assert [outcome.zeros_offset for outcome in outcomes_of(bytes(length))] == [0] * 9
 
 
-def test_fewer_zeros_than_a_header_count_as_a_block_trailer():
+def test_zeros_that_are_too_short_for_a_header_are_treated_as_a_block_trailer():
     file = reference.encode([PAYLOAD[: BLOCK_LEN - 7 - 6]]) + bytes(6)
     assert cordwood.verify(file).outcome.zeros_offset is None
     assert cordwood.verify(file + bytes(1)).outcome.zeros_offset == BLOCK_LEN

@@ -74,7 +74,7 @@ def test_by_kind_escapes_path_characters(kind, name, directory):
     assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_by_kind_never_replaces_a_file_and_cleans_up_after_errors(directory, capsys):
+def test_by_kind_cleans_up_after_errors_and_never_replaces_a_file_by_default(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
     (directory / "t").mkdir()
     (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
@@ -158,7 +158,7 @@ def test_by_kind_fails_if_two_kinds_map_to_the_same_file_name(kinds, message, lo
     assert not (directory / "t").exists()
 
 
-def test_by_kind_supports_a_kind_of_247_characters(log_of, directory):
+def test_by_kind_supports_kind_names_of_247_characters(log_of, directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
     assert [path.name for path in (directory / "t").iterdir()] == ["a" * 247 + ".parquet"]
 

@@ -132,7 +132,7 @@ def test_errors_are_reported_in_order_and_other_files_are_still_read():
     assert found == [file.name for file in files]
 
 
-def test_reading_ahead_starts_only_a_few_more_files_than_threads():
+def test_only_a_few_files_per_thread_are_read_ahead():
     started = []
     files = named(*[LEN_MIN] * 50)
     for count, _ in enumerate(each(files, lambda file, _threads, _progress: started.append(file), 3), 1):

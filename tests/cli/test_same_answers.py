@@ -76,7 +76,7 @@ def regions_of(report):
     return [(region.offset, region.end_offset, region.reason, region.severity) for region in report.skipped]
 
 
-def test_verify_cli_equals_api(directory, capfd):
+def test_verify_gives_the_same_results_in_the_cli_and_the_api(directory, capfd):
     status, values = json_of(["verify", "--json", directory], capfd)
     printed, totals = logs_and_rest(values)
     results, info = cordwood.verify(str(directory)), cordwood.info(directory)
@@ -98,7 +98,7 @@ def test_verify_cli_equals_api(directory, capfd):
     assert status == (1 if results.errors or not results else 0 if results.ok else 3)
 
 
-def test_stat_cli_equals_api(directory, capfd):
+def test_stat_gives_the_same_results_in_the_cli_and_the_api(directory, capfd):
     _, values = json_of(["stat", "--json", directory], capfd)
     printed, totals = logs_and_rest(values)
     results = cordwood.stat(str(directory))
@@ -111,7 +111,7 @@ def test_stat_cli_equals_api(directory, capfd):
         assert totals[name] == sum(getattr(stat, name) for stat in results.values())
 
 
-def test_info_cli_equals_api(directory, capfd):
+def test_info_gives_the_same_results_in_the_cli_and_the_api(directory, capfd):
     status, [printed] = json_of(["info", "--json", directory], capfd)
     info = cordwood.info(directory)
     if not info.log_count:
@@ -129,7 +129,7 @@ def test_info_cli_equals_api(directory, capfd):
     assert status == (1 if info.failures else 0 if info.ok else 3)
 
 
-def test_map_cli_equals_api(directory, capfd):
+def test_map_gives_the_same_results_in_the_cli_and_the_api(directory, capfd):
     maps = cordwood.map(directory)
     for path, picture in maps.items():
         assert main(["map", "--svg", "-", path]) == (3 if picture.damaged_len else 0)
@@ -137,7 +137,7 @@ def test_map_cli_equals_api(directory, capfd):
     assert list(maps) == list(cordwood.verify(directory))
 
 
-def test_salvage_cli_equals_api(directory, tmp_path, capfd):
+def test_salvage_gives_the_same_results_in_the_cli_and_the_api(directory, tmp_path, capfd):
     by_command, by_library = tmp_path / "by-command", tmp_path / "by-library"
     _, values = json_of(["salvage", "--json", directory, by_command], capfd)
     printed, _ = logs_and_rest(values)

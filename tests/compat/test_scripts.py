@@ -135,7 +135,7 @@ def test_a_script_can_seek_to_the_next_block_after_an_error(tmp_path):
     run_both(script, DATA_STORE_MODULE, path)
 
 
-def test_a_script_can_override_open_for_scan(tmp_path):
+def test_a_script_can_override_the_open_for_scan_method(tmp_path):
     """Scripts have one in order to read a read-only file, or to inspect each fragment."""
     script = """
         import os

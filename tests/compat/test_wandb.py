@@ -145,7 +145,7 @@ def test_wandb_continues_after_damage_that_raised_an_error(tmp_path):
     store.close()
 
 
-def test_wandb_continues_from_one_damaged_record_to_the_next(tmp_path):
+def test_wandb_continues_after_each_of_two_damaged_records(tmp_path):
     log = Log.of(WANDB, RECORDS)
     damaged = [log.spans[index][0][0] for index in (2, 3)]
     log.file[damaged[0]] ^= 1
@@ -237,7 +237,7 @@ def test_wandb_old_files_can_be_scanned(tmp_path):
     store.close()
 
 
-def test_wandb_read_only_stores_reject_writes(tmp_path):
+def test_wandb_read_only_mode_rejects_writes(tmp_path):
     path = written(tmp_path, WANDB, RECORDS)
     whole = path.read_bytes()
     store = scanned(path)
@@ -253,7 +253,7 @@ def test_wandb_read_only_stores_reject_writes(tmp_path):
     assert path.read_bytes() != whole
 
 
-def test_wandb_read_only_stores_read_a_descriptor_from_the_start_of_its_file(tmp_path):
+def test_wandb_read_only_mode_reads_a_descriptor_from_the_start_of_its_file(tmp_path):
     """The log is preceded by other bytes, which the test skips by hand."""
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(b"front" + path.read_bytes())
@@ -346,7 +346,7 @@ def test_calls_before_opening_a_file_raise_the_same_errors_as_the_original(tmp_p
     assert ours == theirs
 
 
-def test_wandb_reuse_of_a_store_for_another_file_is_supported(tmp_path):
+def test_wandb_reuses_a_store_for_another_file(tmp_path):
     """The same store opens another file, with or without `close`."""
     store = scanned(written(tmp_path, WANDB, RECORDS))
     assert store.scan_data() == RECORDS[0]

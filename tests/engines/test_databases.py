@@ -671,7 +671,7 @@ def test_a_log_of_zeros_is_treated_as_a_log_without_records(tmp_path, capsys):
         ([[]], 5, None),
     ],
 )
-def test_reports_writes_the_manifest_counts_but_the_logs_lack(sequences, last_sequence, expected, tmp_path):
+def test_reports_writes_counted_in_the_manifest_but_missing_from_the_logs(sequences, last_sequence, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     found = [problem.missing_sequences for problem in database_in(str(tmp_path)).problems if problem.missing_sequences]
     assert found == ([expected] if expected else [])

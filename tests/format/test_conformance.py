@@ -95,7 +95,7 @@ def test_severities_match_the_docs():
     assert dict(table) == suite.SEVERITY
 
 
-def test_a_missing_record_list_or_written_file_is_reported_as_a_difference(tmp_path):
+def test_an_answer_without_records_or_content_is_reported_as_a_difference(tmp_path):
     case = next(case for case in CASES if "written" in case)
     found = {task.policy: suite.differences(task, {}) for task in suite.tasks_of(case, tmp_path)}
     assert found.pop("write") == ["content: none"]
@@ -176,7 +176,7 @@ def test_a_nonexistent_command_counts_as_a_broken_runner(capsys):
     assert "it does not start" in capsys.readouterr().out
 
 
-def test_a_failure_message_states_the_file_rules_request_and_bytes(capsys):
+def test_a_failure_message_identifies_the_case_and_shows_its_request_and_bytes(capsys):
     status, output = run(capsys, ("good", NO_ANSWER))
     assert status == 1
     for part in ("records-24 (must)", "records.json, rules A2", '"policy": "skip"', "54 bytes: 7d aa 5c 84"):

@@ -222,7 +222,7 @@ def test_two_packed_logs_joined_at_a_block_boundary_are_both_read():
 
 
 @pytest.mark.parametrize("damage", [b"\0" * 17, b"\xff" * 17, bytes(range(100, 117))])
-def test_containers_after_a_damaged_mark_and_ordinary_records_are_read(damage):
+def test_ordinary_records_and_containers_are_read_after_a_damaged_mark(damage):
     log = packed_reference.encode([([b"one", b"two"], None), ([b"three", b"four"], 1), ([b"five", b"six"], 0)], 1)
     file = damage + log[17:]
     with cordwood.open(file, on_corruption="salvage") as reader:

@@ -88,7 +88,7 @@ def test_random_bytes_after_a_log_are_rarely_mistaken_for_a_torn_record(path, no
 
 @pytest.mark.parametrize("policy", ["refuse", "truncate", "pad"])
 @pytest.mark.parametrize("text", ["1.2.3", "1.2.3\n", "é: ja"])
-def test_a_short_text_is_not_mistaken_for_a_torn_header(text, policy, tmp_path):
+def test_a_short_text_file_is_not_mistaken_for_a_torn_header(text, policy, tmp_path):
     path = tmp_path / "VERSION"
     path.write_text(text, encoding="utf-8")
     for dialect in (None, "leveldb"):

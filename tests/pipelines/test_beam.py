@@ -202,7 +202,7 @@ def test_decoded_beam_rows_match_a_scan(tmp_path):
     assert counters_of(result)["left_out"] == 1
 
 
-def test_ranges_of_independent_records_have_the_same_rows_as_a_scan(tmp_path):
+def test_reading_independent_records_in_ranges_returns_the_same_rows_as_a_scan(tmp_path):
     path = write(tmp_path / "a.log", [*JSON, b"not JSON"])
     with (tmp_path / "a.log").open("r+b") as file:
         file.seek(2 * BLOCK_LEN + 20_000)
@@ -509,7 +509,7 @@ def test_an_empty_collection_is_written_as_an_empty_log(tmp_path):
 @pytest.mark.parametrize("length", [1, 2])
 @pytest.mark.parametrize("record_count", [0, 1, 2, 3])
 @pytest.mark.parametrize("options", [{"num_shards": 3}, {"num_shards": 3, "shard_name_template": "-SSS"}])
-def test_new_logs_replace_old_ones_whatever_the_lengths_and_the_empty_shards(options, record_count, length, tmp_path):
+def test_new_logs_replace_old_logs_of_any_length_even_if_shards_are_empty(options, record_count, length, tmp_path):
     """To Beam, a local file with the length and the final name of a new log is that log, which it then deletes."""
     names = [("a-%03d.log" if len(options) > 1 else "a-%05d-of-00003.log") % number for number in range(3)]
     for name in names:

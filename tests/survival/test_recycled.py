@@ -23,7 +23,7 @@ ENGINE_STATES = 2_500 if FULL else 50
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_synthetic_recycled_logs_return_only_the_records_of_the_newest_log(tmp_path, part):
+def test_reading_a_synthetic_recycled_log_returns_only_the_records_of_the_newest_log(tmp_path, part):
     """In half of them the dialect is named. One bit is flipped in the last fragment, or anywhere.
 
     For a log with synced offsets it is always named: if its first fragment is damaged, an older log of another form
@@ -54,7 +54,7 @@ def test_synthetic_recycled_logs_return_only_the_records_of_the_newest_log(tmp_p
 
 
 @pytest.mark.parametrize("kind", ["64 KiB", "256 KiB", "small", "zstd"])
-def test_recycled_rocksdb_logs_return_only_the_records_of_the_newest_log(tmp_path, kind):
+def test_reading_a_recycled_rocksdb_log_returns_only_the_records_of_the_newest_log(tmp_path, kind):
     """Each state is the newest log after a write."""
     rng = random.Random(kind)
     length = {"64 KiB": 1 << 16, "256 KiB": 1 << 18, "small": 3_000, "zstd": 8_000}[kind]

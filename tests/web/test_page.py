@@ -225,7 +225,7 @@ def test_page_shows_the_sample_log_when_it_loads(page):
     assert found["bars"] > 6
 
 
-def test_records_that_are_not_text_are_shown_as_a_bytes_literal(page, tmp_path):
+def test_records_that_are_not_text_are_shown_as_bytes_literals(page, tmp_path):
     records = [b'{"a": "\xc3\xa4"}', b"a\tb\n\0", b"\xff\"'\\\n\0", "\u202eevil".encode(), b"", "ä".encode() * 150]
     (tmp_path / "a.log").write_bytes(reference.encode(records))
     found = drop(page, tmp_path / "a.log")["records"]

@@ -419,7 +419,7 @@ fn a_first_record_that_ends_inside_the_file_is_not_torn() {
 /// only records. A file with a signature is still not a log, and bytes that no crash can leave are
 /// not padded.
 #[test]
-fn damage_without_a_valid_fragment_is_padded_if_the_dialect_is_specified() {
+fn a_file_without_a_valid_fragment_is_padded_if_the_dialect_is_specified() {
     let pad = || {
         options()
             .with_on_torn_tail(OnTornTail::PadToBlock)
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn does_not_trust_a_sync_if_a_truncation_received_its_error() -> Result<(), Error> {
+fn does_not_trust_a_sync_if_its_error_was_reported_to_a_truncation() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {

@@ -674,7 +674,7 @@ fn logs_of_one_record() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_log_with_a_single_record_is_detected_despite_any_flipped_bit() {
+fn a_log_with_a_single_record_is_detected_whichever_bit_is_flipped() {
     for file in logs_of_one_record() {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();
@@ -704,7 +704,7 @@ fn a_log_with_a_single_record_is_detected_despite_any_flipped_bit() {
 }
 
 #[test]
-fn a_log_is_detected_despite_any_flipped_bit() {
+fn a_log_is_detected_whichever_bit_is_flipped() {
     for file in vectors().into_iter().filter(|file| file.len() < 1000) {
         for bit in 0..file.len() * 8 {
             let mut flipped = file.clone();

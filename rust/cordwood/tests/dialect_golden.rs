@@ -46,7 +46,7 @@ fn check_both_ways(dialect: LogFormat, detected: impl Into<LogFormat>, record: &
 const RECYCLABLE_FOO: &[u8] = b"\x45\xb7\x1d\x10\x03\x00\x05\x7b\x00\x00\x00foo";
 
 #[test]
-fn recyclable_full_golden_bytes() {
+fn a_recyclable_full_fragment_matches_the_golden_bytes() {
     let detected = LogFormat::new(Dialect::RECYCLABLE).with_log_number(123);
     for dialect in [Dialect::ROCKSDB, Dialect::PEBBLE, Dialect::RECYCLABLE] {
         check_both_ways(
@@ -88,7 +88,7 @@ fn a_rocksdb_compression_record_sets_the_compression_of_the_log() {
 }
 
 #[test]
-fn rocksdb_timestamp_size_record_golden_bytes() {
+fn reads_the_golden_bytes_of_a_rocksdb_timestamp_size_record() {
     let file = b"\x3a\x99\xa1\x6e\x06\x00\x0a\x01\x00\x00\x00\x08\x00";
     assert_eq!(detect(file), Detection::Log(Dialect::ROCKSDB.into()));
     let mut reader = Reader::from_slice(file, ReadOptions::default());
@@ -103,7 +103,7 @@ fn rocksdb_timestamp_size_record_golden_bytes() {
 }
 
 #[test]
-fn rocksdb_predecessor_log_record_golden_bytes() {
+fn reads_the_golden_bytes_of_a_rocksdb_predecessor_log_record() {
     let mut file = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
     for number in [4_u64, 130, 5] {
         file.extend(number.to_le_bytes());
@@ -116,7 +116,7 @@ fn rocksdb_predecessor_log_record_golden_bytes() {
 }
 
 #[test]
-fn pebble_synced_full_fragment_golden_bytes() {
+fn reads_the_golden_bytes_of_a_pebble_synced_full_fragment() {
     let file = b"\x90\x5d\x84\xdc\x01\x00\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     assert_eq!(
         detect(file),
@@ -127,7 +127,7 @@ fn pebble_synced_full_fragment_golden_bytes() {
 }
 
 #[test]
-fn pebble_end_trailer_golden_bytes() {
+fn a_pebble_end_trailer_matches_the_golden_bytes() {
     let trailer = b"\x00\x00\x00\x00\x00\x00\x05\x02\x00\x00\x00";
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(1);
     let mut file = Vec::new();
@@ -162,7 +162,7 @@ fn a_pebble_log_with_the_highest_number_has_an_end_trailer() {
 }
 
 #[test]
-fn wandb_header_and_full_fragment_golden_bytes() {
+fn a_wandb_header_and_full_fragment_match_the_golden_bytes() {
     let file = b":W&B\xe1\xbe\x00\x4a\x04\xca\xea\x03\x00\x01foo";
     check_both_ways(LogFormat::new(Dialect::WANDB), Dialect::WANDB, b"foo", file);
     assert_eq!(read(LogFormat::new(Dialect::WANDB), file).1, [(0, 7, "file_header")]);
@@ -177,7 +177,7 @@ fn wandb_header_and_full_fragment_golden_bytes() {
 }
 
 #[test]
-fn swanlab_header_and_full_fragment_golden_bytes() {
+fn a_swanlab_header_and_full_fragment_match_the_golden_bytes() {
     let file = b":SWL\xd6\xe1\x02\x4a\x04\xca\xea\x03\x00\x01foo";
     check_both_ways(LogFormat::new(Dialect::SWANLAB), Dialect::SWANLAB, b"foo", file);
 }
@@ -199,7 +199,7 @@ fn an_empty_first_fragment_identifies_an_old_run_file() {
 /// The file header takes up seven bytes of the first block. Before wandb-core 0.17.6, it preceded
 /// that block.
 #[test]
-fn run_file_golden_bytes_for_both_block_grids() {
+fn run_files_match_the_golden_bytes_for_both_block_grids() {
     let long = vec![b'x'; 40_000];
     for (dialect, grid, first) in [(Dialect::WANDB, 0, 32_754_u16), (Dialect::WANDB_OLD, 7, 32_761)] {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();

@@ -186,7 +186,7 @@ fn vector_7() -> Vec<u8> {
 }
 
 #[test]
-fn vector_7_a_container_starts_seven_bytes_before_a_block_end() {
+fn vector_7_a_container_starts_seven_bytes_before_the_end_of_a_block() {
     check(
         &vector_7(),
         &[

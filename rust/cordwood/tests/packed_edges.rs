@@ -161,7 +161,7 @@ fn a_container_needs_one_offset_per_record() {
 }
 
 #[test]
-fn containers_and_records_never_continue_each_other() {
+fn fragments_of_a_container_and_a_record_are_never_joined() {
     let whole = container(0, 2, &body(&[b"ab", b"cd"]));
     let (head, tail) = whole.split_at(3);
     let plain = |kind, payload: &[u8]| Wire::Plain.fragment(kind, payload);
@@ -338,9 +338,9 @@ fn a_container_of_several_fragments_is_rejected_on_every_read() {
     }
 }
 
-/// Then the byte that names the codec may be wrong.
+/// In both cases, the byte that names the codec may be wrong.
 #[test]
-fn an_unknown_codec_after_damage_or_without_checksum_verification_is_damage() {
+fn an_unknown_codec_is_damage_if_it_follows_damage_or_checksums_are_not_verified() {
     let mut damaged = Wire::Plain.full(&[b'x'; 20]);
     damaged[10] ^= 3;
     let unknown = unknown_codec();
@@ -603,7 +603,7 @@ fn a_reader_can_seek_into_a_container_after_damage() {
 }
 
 #[test]
-fn seeking_to_damage_reports_the_damage() {
+fn seeking_to_a_damaged_region_reports_the_damage() {
     let unknown = Wire::Plain.fragment(0x34, b"unknown");
     let container = full(&container(0, 1, &body(&[b"a"])));
     let file = [&mark(1, 0)[..], &container, &unknown].concat();

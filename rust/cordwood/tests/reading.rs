@@ -296,7 +296,7 @@ fn stat_lengths_add_up_even_if_the_file_grows_later() -> Result<(), Box<dyn std:
 /// A fragment of more than 32,754 bytes after the file header does not fit into a block that starts
 /// at offset 0.
 #[test]
-fn the_first_length_identifies_a_torn_old_run_file() {
+fn the_first_length_identifies_a_torn_run_file_in_the_old_format() {
     let mut file = b":W&B\xe1\xbe\x00".to_vec();
     Wire::Ieee.append(&mut file, 7, &[b'x'; 200_000]);
     for len in (14..3 * BLOCK).step_by(997) {
@@ -317,7 +317,7 @@ fn the_first_length_identifies_a_torn_old_run_file() {
 
 /// The last record of the file is at the place where a block that starts at offset 0 would end.
 #[test]
-fn a_fragment_that_crosses_a_block_identifies_an_old_run_file() {
+fn a_fragment_that_crosses_a_block_boundary_identifies_an_old_run_file() {
     for first_len in 32_741..=32_754 {
         let mut file = b":W&B\xe1\xbe\x00".to_vec();
         Wire::Ieee.append(&mut file, 7, &vec![b'x'; first_len]);
@@ -364,7 +364,7 @@ fn salvage() -> ReadOptions {
 
 /// Only before the first record of a range may a fragment continue a record of the range before.
 #[test]
-fn a_missing_start_is_damage_after_the_first_record_in_a_range() {
+fn a_missing_start_is_damage_except_at_the_beginning_of_a_range() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.full(b"b"),
@@ -420,7 +420,7 @@ fn seeking_discards_a_pending_record() {
 /// Fragments at the start of a range may belong to the range before. Those at another offset do
 /// not.
 #[test]
-fn seeking_into_the_middle_of_a_record_skips_that_fragment() {
+fn seeking_into_the_middle_of_a_record_skips_the_fragment_at_that_offset() {
     let file = [
         Wire::Plain.full(b"a"),
         Wire::Plain.part(2, b"b"),
@@ -493,7 +493,7 @@ fn seeking_discards_a_rejected_record() {
 
 /// The checksum proves the real length, wherever the damaged length leads.
 #[test]
-fn a_misleading_flipped_length_bit_loses_at_most_one_record() {
+fn at_most_one_record_is_lost_if_a_length_bit_is_flipped() {
     let file: Vec<u8> = (0..1500)
         .flat_map(|number| Wire::Plain.full(format!("{number:09}").as_bytes()))
         .collect();

@@ -847,7 +847,7 @@ fn recovers_from_a_crash_while_writing_the_mark_of_a_packed_segment() -> Result<
 
 /// A file system may keep the length of a file but lose its bytes.
 #[test]
-fn a_packed_segment_left_all_zeros_by_a_crash_is_recovered() -> Result<(), Error> {
+fn a_packed_segment_that_contains_only_zeros_after_a_crash_is_recovered() -> Result<(), Error> {
     let (whole, log) = create(packed());
     log.append(b"one")?;
     let next = log.rotate()?;
@@ -891,7 +891,7 @@ fn a_last_segment_containing_a_few_bytes_of_text_is_padded() {
 /// If the directory already had its lock file, the segment is a part of the log. Otherwise, it is a
 /// file of another format.
 #[test]
-fn a_last_segment_of_text_is_padded_if_the_lock_file_existed() {
+fn the_last_segment_is_padded_if_it_contains_text_and_the_lock_file_existed() {
     for had_lock in [false, true] {
         let directory = DirectoryDouble::with_files([(0, b"a line of text\n".repeat(100))]);
         directory.state().had_lock = had_lock;

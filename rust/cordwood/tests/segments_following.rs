@@ -483,7 +483,7 @@ fn a_follower_only_accepts_a_file_or_a_directory() {
 }
 
 #[test]
-fn a_follower_that_stops_at_damage_ends_at_a_missing_segment() {
+fn a_follower_with_the_stop_policy_ends_at_a_missing_segment() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), 0, &file_of(&[b"one"]));
     write(directory.path(), 300, &file_of(&[b"next"]));
@@ -578,7 +578,7 @@ fn a_follower_that_starts_past_a_truncated_segment_reports_missing_bytes() {
 
 /// If a segment shows no dialect, all of it is damage. The other segments show the dialect.
 #[test]
-fn other_segments_are_read_despite_a_destroyed_segment() {
+fn the_other_segments_are_still_read_if_one_is_destroyed() {
     let sqlite = b"SQLite format 3\0".repeat(10);
     for format in [Dialect::LEVELDB.into(), LogFormat::new(Dialect::PACKED)] {
         for (bytes, reason) in [

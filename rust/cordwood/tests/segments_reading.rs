@@ -361,7 +361,7 @@ fn damage_in_a_segment_is_reported_relative_to_the_whole_log() {
 }
 
 #[test]
-fn a_reader_can_start_and_seek_at_each_record() {
+fn a_reader_can_start_at_or_seek_to_any_record() {
     for format in formats() {
         let log = Log::new(40_000, format);
         let expected = log.expected(&[0, 1, 2], OnCorruption::Fail);
@@ -753,7 +753,7 @@ fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
 }
 
 #[test]
-fn later_segments_are_read_despite_a_destroyed_segment() {
+fn the_later_segments_are_still_read_if_one_is_destroyed() {
     let one = |data: &[u8]| file_of(&[data.to_vec()], Dialect::LEVELDB.into());
     let (first, second, third) = (one(&[1; 100]), one(&[2; 600]), one(&[3; 100]));
     let (at_second, at_third) = (first.len() as u64, (first.len() + second.len()) as u64);

@@ -953,24 +953,24 @@ fn check_padded(base: u64) {
 
 /// A segment has room for two records.
 #[test]
-fn segmented_log_guarantees_hold_in_every_state() {
+fn the_guarantees_of_segmented_logs_hold_in_every_state() {
     check_all(Dialect::LEVELDB, 32);
 }
 
 #[test]
-fn packed_segmented_log_guarantees_hold_in_every_state() {
+fn the_guarantees_of_packed_segmented_logs_hold_in_every_state() {
     check_all(Dialect::PACKED, 70);
 }
 
 #[test]
-fn padded_segmented_log_guarantees_hold_in_every_state() {
+fn the_guarantees_of_padded_segmented_logs_hold_in_every_state() {
     check_padded(0);
 }
 
 /// If blocks were counted from offset 0, the first block of a segment at the second base would end
 /// after 27 bytes.
 #[test]
-fn segmented_log_guarantees_hold_with_a_padded_segment_at_any_offset() {
+fn the_guarantees_of_segmented_logs_hold_with_a_padded_segment_at_any_offset() {
     for base in [107, 32_768 - 27] {
         check_padded(base);
     }
