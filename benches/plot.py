@@ -378,7 +378,7 @@ def faster(record: dict[str, Any]) -> str:
         ("python", "write", "writing in Python"),
         ("python", "append", "appending in Python, each record written"),
         ("checksums", "checksum", "checksums in Python"),
-        ("checksums", "net", "checksums in Python, less the call"),
+        ("checksums", "net", "checksums in Python, without the time of the call"),
     ):
         found: dict[str, list[str]] = {}
         for size, figures in record[part].get(verb, {}).items():

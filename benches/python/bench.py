@@ -46,7 +46,7 @@ VERBS = {
     "write": "write, records gathered",
     "append": "append, each record written",
     "checksum": "checksum",
-    "net": "checksum, less the call",
+    "net": "checksum, without the time of the call",
 }
 """The contents of a table. Writers are compared only with those of the same policy."""
 
