@@ -16,9 +16,9 @@ use crate::format::Kind;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
-    /// File offset of the header.
+    /// The file offset of the header.
     pub(crate) start: u64,
-    /// File offset just past the payload.
+    /// The file offset just past the payload.
     pub(crate) end: u64,
     pub(crate) payload: &'a [u8],
     /// Whether the fragment is part of a container. Record fragments never continue a container,
@@ -91,8 +91,9 @@ pub(crate) struct Assembler {
     /// added up.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
-    /// Whether to leave each subsequent record in the window if the window contains all of the
-    /// record's payloads. They can be [joined](Self::join) at any time before the window changes.
+    /// Whether to leave a record in the window if all of its payloads are there. A change takes
+    /// effect at the next record. The payloads can be [joined](Self::join) at any time before the
+    /// window changes.
     pub(crate) leaves: bool,
     /// Whether the window contains all of the payloads of the pending record, or of the last
     /// record. If true, no part of the record is in `joined`.
@@ -148,8 +149,8 @@ impl Assembler {
         }
     }
 
-    /// Like [`pending_in_window`](Self::pending_in_window), but only if another payload of
-    /// `payload_len` bytes would make the record too long to be left in the window.
+    /// Like [`pending_in_window`](Self::pending_in_window), but only returns the range if the
+    /// record can't stay in the window once another `payload_len` bytes are added.
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
             .filter(|_| self.stored.payload_len + payload_len as u64 > IN_WINDOW_MAX)
@@ -261,8 +262,8 @@ impl Assembler {
         }
     }
 
-    /// Adds the next fragment. A record may be pending only if this is a MIDDLE or LAST fragment
-    /// that [continues](Self::is_continued_by) it. Fails if there isn't enough memory to join the
+    /// Adds the next fragment. If a record is pending, this must be a MIDDLE or LAST fragment that
+    /// [continues](Self::is_continued_by) it. Fails if there isn't enough memory to join the
     /// payload. The same fragment can then be pushed again.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Result<Pushed, TryReserveError> {

@@ -171,7 +171,7 @@ impl Head {
 
     /// Checks whether each record of a container at `start..end` has its own offset. The record
     /// with index `i` has the offset `start + i`, which must be less than both `end` and
-    /// `block_end`, the end of the block where the container starts.
+    /// `block_end`. The container starts in the block that ends at `block_end`.
     pub(crate) fn has_offsets(self, start: u64, end: u64, block_end: u64) -> bool {
         let room = end.min(block_end).checked_sub(start);
         room.is_some_and(|room| self.count as u64 <= room)
@@ -180,8 +180,8 @@ impl Head {
 
 /// Reads the lengths at the start of `body`. Replaces the contents of `offsets` with the start of
 /// each of the `count` records in the data, followed by the end of the last record. Returns the
-/// offset in `body` at which the data starts, or `None` if the lengths are not valid or don't add
-/// up to the length of the remaining body.
+/// offset in `body` at which the data starts. Returns `None` if a length is not valid, or if the
+/// lengths don't add up to the number of bytes after them.
 ///
 /// `offsets` must have room for one more entry than there are records.
 // Inlining this function would leave too few registers for the loop.
@@ -222,8 +222,9 @@ const SHORT_COUNT: usize = 8;
 /// The bits that are clear in one-byte varints.
 const SHORT_MASK: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the varint at the start of `bytes`. Returns its value and the bytes after it, or `None` if
-/// it is cut off, not in the shortest form, or longer than [`VARINT_LEN_MAX`].
+/// Reads the varint at the start of `bytes`. Returns the value and the bytes after the varint.
+/// Returns `None` if the varint is cut off, not in the shortest form, or longer than
+/// [`VARINT_LEN_MAX`].
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
@@ -357,7 +358,7 @@ mod tests {
 
     /// The test also covers long lengths, both between short ones and at the end.
     #[test]
-    fn reading_short_lengths_in_bulk_finds_the_expected_offsets() {
+    fn reading_short_lengths_in_bulk_gives_the_expected_offsets() {
         for seed in 0..2000_u64 {
             let mut random = seed;
             let mut next = |max: u64| {

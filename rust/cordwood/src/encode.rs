@@ -20,8 +20,8 @@ use crate::format::{FRAGMENT_LEN_MAX, HEADER_LEN, Kind, block_left, encoded_len}
 /// [`PACKED`](Dialect::PACKED) dialect, the open container.
 ///
 /// By default, the encoder writes the same bytes as LevelDB. An encoder created by
-/// [`with_format`](Encoder::with_format) writes the same bytes as another engine. Source: LevelDB
-/// `db/log_writer.cc`.
+/// [`with_format`](Encoder::with_format) writes the same bytes as the engine that uses that format.
+/// Source: LevelDB `db/log_writer.cc`.
 ///
 /// ```
 /// use cordwood_log::codec::Encoder;
@@ -76,8 +76,8 @@ impl Encoder {
     /// # Errors
     ///
     /// Returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the dialect does not
-    /// support the log number or the compression of `format`, or if `format` has a compression and
-    /// this build lacks the `zstd` feature.
+    /// support the log number or the compression of `format`. Returns the same error if `format` is
+    /// compressed and this build lacks the `zstd` feature.
     pub fn with_format(file_len: u64, format: impl Into<LogFormat>) -> Result<Self, Error> {
         let format = format.into();
         unsupported(format.check_to_write(), None)?;
@@ -300,9 +300,9 @@ impl Encoder {
     /// records to `count`, and returns why encoding stopped. If most records are short, this takes
     /// half as long as making separate calls.
     ///
-    /// Stops when `out` contains `out_len` bytes, when there are no more records, or before a
-    /// record that has at least `out_len` bytes and is not one FULL fragment. An open container is
-    /// left open.
+    /// Stops when `out` contains `out_len` bytes or there are no more records. It also stops before
+    /// a record of at least `out_len` bytes, unless that record fits in one FULL fragment. An open
+    /// container is left open.
     ///
     /// Also stops before a record that is longer than `record_len_max` bytes or needs more memory
     /// than is available. All the records before it are still encoded.
@@ -684,7 +684,7 @@ mod tests {
     /// After a panic in `as_ref`, the encoder is still usable, and the records encoded before the
     /// panic are kept.
     #[test]
-    fn encoding_keeps_earlier_records_when_as_ref_panics() {
+    fn earlier_records_survive_a_panic_during_encoding() {
         struct Record(&'static [u8]);
         impl AsRef<[u8]> for Record {
             fn as_ref(&self) -> &[u8] {
@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_fits_in_exactly_the_encoded_length() {
+    fn a_record_exactly_fills_a_buffer_of_its_encoded_length() {
         for len in [0, 16, 17, 100, 1000, 32_761, 32_762, 100_000] {
             let record = vec![1; len];
             let encoded_len = crate::format::encoded_len(0, len as u64) as usize;

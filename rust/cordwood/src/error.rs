@@ -12,8 +12,8 @@ use crate::names::named;
 
 /// An error: its kind, the file's path and a hint.
 ///
-/// `Display` shows the path and the kind, but not the hint, so a program can give the advice in its
-/// own terms, such as the name of a command-line option.
+/// `Display` shows the path and the kind, but not the hint. A program can word the advice itself,
+/// for example by naming a command-line option.
 ///
 /// ```
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
@@ -47,7 +47,7 @@ pub enum ErrorKind {
     },
     /// The reader found damage under the policy [`OnCorruption::Fail`](crate::OnCorruption::Fail).
     /// The next call resumes after the damage. [`pack`](crate::ops::pack()) also returns this error
-    /// for any region that may have been a record.
+    /// for any region that may have contained a record.
     #[non_exhaustive]
     Corruption {
         /// The damaged region.
@@ -158,8 +158,8 @@ pub enum ErrorKind {
         /// The feature that the dialect or this build does not support.
         unsupported: Unsupported,
     },
-    /// The directory is not a log in [`segments`](crate::segments). The error's path names a file
-    /// in it that is neither a segment nor [ignored](crate::segments::list).
+    /// The directory is not a log in [`segments`](crate::segments), because it contains a file that
+    /// is neither a segment nor [ignored](crate::segments::list). The error's path names that file.
     NotASegment,
     /// A forked child used a [`LogFile`](crate::LogFile) opened by its parent process. The file is
     /// left unchanged.
@@ -239,7 +239,7 @@ named! {
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
         /// Name the detected dialect, or omit the dialect.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
-        /// Name the log number that the fragments carry.
+        /// Specify the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
         /// Omit the log number, or name a dialect that supports log numbers.
         OmitLogNumber = "omit_log_number",
@@ -323,9 +323,9 @@ impl Error {
         self
     }
 
-    /// Returns the file offset that the error concerns, in bytes: the start of the damage, the torn
-    /// tail or the record, or the offset where reading should have started. Returns `None` if the
-    /// error concerns the whole file.
+    /// Returns the file offset, in bytes, of whatever the error is about: damage, a torn tail, a
+    /// record, or the place where reading should have started. Returns `None` if the error is about
+    /// the whole file.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};

@@ -36,8 +36,8 @@ pub(crate) enum Found {
     Incomplete,
 }
 
-/// Classifies the start of `bytes`, which extends to the end of the block, or to the end of the
-/// known part of the file.
+/// Classifies the bytes at the start of `bytes`. This slice must extend to the end of the block, or
+/// to the end of the known part of the file if that comes first.
 ///
 /// `left` is the number of bytes to the end of the block. `is_last` is true if the file ends where
 /// `bytes` ends.
@@ -109,7 +109,8 @@ pub(crate) const RUN_MAX: usize = 512;
 /// give the same result, but this loop is compiled with the checksum kernel's instructions. The
 /// loop stops at any bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
-    /// The bytes from the first header to the end of the block or of the known part of the file.
+    /// The bytes from the first header to the end of the block, or to the end of the known part of
+    /// the file if that comes first.
     pub(crate) bytes: &'a [u8],
     /// Output: the ends of the fragments, relative to the start of `bytes`.
     pub(crate) ends: &'a mut [u16; RUN_MAX],
@@ -195,8 +196,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Checks whether a header whose fragment would extend past the end of the file can come from a
-/// torn write.
+/// Checks whether a torn write could have left `header`, whose fragment would extend past the end
+/// of the file.
 ///
 /// A log with a number may be followed by the remains of an older log, which can contain any
 /// header. If a header's type byte is in the next sector and that sector was not written, only
@@ -212,8 +213,8 @@ fn may_be_torn(format: &LogFormat, header: Header, bytes: &[u8], left: usize) ->
 pub(crate) fn is_written(format: &LogFormat, header: Header, left: usize) -> bool {
     let end = stated_end(format, header);
     match format.dialect.meaning(header.kind).role {
-        // No header follows a FIRST or MIDDLE fragment in the same block, except in a compressed
-        // record, whose fragments end where the compressor filled a buffer.
+        // No header follows a FIRST or MIDDLE fragment in the same block. Compressed records are
+        // the exception: their fragments end where the compressor filled a buffer.
         Role::Fragment(Kind::First | Kind::Middle) if !format.has_zstd_records() => {
             left.checked_sub(end).is_some_and(|rest| rest < HEADER_LEN)
         }
@@ -229,8 +230,8 @@ pub(crate) fn stated_end(format: &LogFormat, header: Header) -> usize {
     format.dialect.meaning(header.kind).form.header_len() + usize::from(header.len)
 }
 
-/// Checks whether the bytes after a header prove that the header does not come from a torn write,
-/// even though its fragment would extend past the end of the file.
+/// Checks whether the bytes after `header` rule out a torn write. The fragment of `header` would
+/// extend past the end of the file.
 ///
 /// (a) The checksum does not cover the length. If the checksum is valid for a shorter payload, the
 /// length was damaged. (b) If a complete, valid fragment follows, this header's payload must have

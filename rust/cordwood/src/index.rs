@@ -99,16 +99,17 @@ pub struct IndexedLog {
     /// past the last record.
     pub offsets: Vec<u64>,
     /// The indices of the 16-record groups near damage. A group is near damage if bytes were lost
-    /// within it, between it and the previous group, or in the same block before one of its
-    /// salvaged records. In such groups, a reader that starts elsewhere may find different records.
+    /// within it or between it and the previous group. It is also near damage if bytes were lost
+    /// before one of its salvaged records, in the same block. In such groups, a reader that starts
+    /// elsewhere may find different records.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
 }
 
 impl RecordIndex {
-    /// Reads and indexes all records from these files and logs in [`segments`](crate::segments), in
-    /// the given order.
+    /// Reads and indexes all records from these files and [segmented](crate::segments) logs, in the
+    /// given order.
     ///
     /// `options` apply to each log. Skipped regions are not indexed. Under
     /// [`OnCorruption::Fail`](crate::OnCorruption::Fail), damage is an error.
@@ -191,12 +192,12 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once for each index in `indices`, with the index's position in `indices` and
-    /// the record. Visits the indices in ascending order, so that nearby records are read together.
+    /// Calls `each` once per index, with the index's position in `indices` and the record. Visits
+    /// the indices in ascending order, so that nearby records are read together.
     ///
     /// # Errors
     ///
-    /// * Any error that `each` returns; it ends the read.
+    /// * Any error that `each` returns. Reading stops at the first error.
     /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
     ///   [`len`](Self::len).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
@@ -480,10 +481,10 @@ fn in_order<E: From<Error>>(
         places.sort_unstable();
         return each(&places);
     }
-    // Sorting by comparison takes half as long as reading short records, so indices are not
-    // compared. Instead, the places of each index form a linked list: `firsts` contains the first
-    // place of each list, and `nexts` contains, for each place, the next place in its list. Places
-    // are counted from 1, because 0 marks the end of a list.
+    // Sorting the indices by comparison would add half the time that reading short records takes.
+    // Instead, the places of each index form a linked list: `firsts` contains the first place of
+    // each list, and `nexts` contains, for each place, the next place in its list. Places are
+    // counted from 1, because 0 marks the end of a list.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -518,8 +519,7 @@ fn no_memory(error: TryReserveError) -> Error {
 struct Group {
     offsets: [u64; STRIDE as usize],
     count: usize,
-    /// Whether bytes were lost within the group, between the previous group and this one, or
-    /// earlier in a salvaged record's block.
+    /// Whether the group is near damage. See [`IndexedLog::near_damage`].
     is_near_damage: bool,
 }
 

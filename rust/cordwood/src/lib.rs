@@ -189,7 +189,7 @@ pub mod follow {
     pub use crate::reader::{NotYet, Poll, WaitReason};
 }
 
-/// The sources of a [`Reader`], and the types, other than [`Record`], that it returns.
+/// The sources a [`Reader`] reads from and the types it returns, except [`Record`].
 pub mod read {
     pub use crate::decode::Pieces;
     #[cfg(feature = "fs")]

@@ -248,8 +248,8 @@ impl<T> Drop for Pipeline<T> {
     }
 }
 
-/// Starts a thread for each of `workers` to work on the parts `0..count`, and passes the results to
-/// `take` in order, until `take` fails.
+/// Runs each of `workers` in its own thread to work on the parts `0..count`. Passes the results to
+/// `take` in order, and stops if `take` fails.
 ///
 /// # Errors
 ///

@@ -135,8 +135,8 @@ impl Position {
         Position { offset, ..self.clone() }
     }
 
-    /// Returns the version that the store assigned to the log (the object's ETag or its
-    /// generation), if the log is an object in a store.
+    /// If the log is an object in a store, returns the version that the store assigned to it: the
+    /// object's ETag or generation.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }
@@ -283,8 +283,8 @@ mod files {
             Ok(Position::of_start(&bytes, base, format))
         }
 
-        /// Checks that the contents of a file or directory belong to the log of this position. It
-        /// is not an error here if the log ends before the offset, because the reader reports that.
+        /// Checks that a file or directory contains the log that this position belongs to. It is
+        /// not an error here if the log ends before the offset, because the reader reports that.
         ///
         /// # Errors
         ///
@@ -311,8 +311,8 @@ mod files {
                 };
                 let is_same = match mark.again(|at, to| read_full_at(&file, to, at.saturating_sub(origin))) {
                     Ok(now) => now == *mark,
-                    // A reader that starts after missing bytes detects the gap unless the next
-                    // segment contains those bytes.
+                    // A reader that starts after missing bytes detects the gap, unless the next
+                    // segment has bytes at those offsets.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         let is_next =
                             |segment: &Segment| mark.base < segment.offset && segment.offset < mark.range().end;
@@ -391,11 +391,11 @@ mod files {
     }
 }
 
-/// Writes the text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list of
-/// `BASE+START+LENGTH=CHECKSUM`. `BASE` is the log offset of a file, `START` is the start of the
-/// bytes in that file, `LENGTH` is the number of bytes, and `CHECKSUM` is their CRC-32C in
-/// hexadecimal. `VERSION` is the version of an object in a store, and is empty if the log is not an
-/// object.
+/// Writes the text form, `1:OFFSET:MARKS:VERSION`, which [`FromStr`] parses. `MARKS` is a list
+/// whose items have the form `BASE+START+LENGTH=CHECKSUM`. `BASE` is the log offset of a file,
+/// `START` is the start of the bytes in that file, `LENGTH` is the number of bytes, and `CHECKSUM`
+/// is their CRC-32C in hexadecimal. `VERSION` is the version of an object in a store, and is empty
+/// if the log is not an object.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:", Position::VERSION, self.offset)?;

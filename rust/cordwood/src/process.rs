@@ -41,8 +41,7 @@ impl Process {
         }
     }
 
-    /// Returns a number that differs from the numbers of all processes that this one was forked
-    /// from.
+    /// Returns the number of this process. No process that it was forked from has the same number.
     #[inline]
     pub fn number(&self) -> u64 {
         match &self.simulated {

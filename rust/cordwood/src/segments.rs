@@ -112,7 +112,7 @@ pub(crate) fn list_again(directory: &Path) -> Result<Vec<Segment>, Error> {
     Ok(settled(directory)?.segments)
 }
 
-/// Returns the error for an offset before the first offset of the log in a directory.
+/// Returns the error for an offset before `first_offset`, where the log in `directory` starts.
 pub(crate) fn pruned(directory: &Path, offset: u64, first_offset: u64) -> Error {
     Error::new(ErrorKind::Pruned { offset, first_offset }, Some(directory))
 }
@@ -185,9 +185,10 @@ fn list_once(directory: &Path) -> Result<Listing, Error> {
     }
     offsets.sort_unstable();
     let mut segments = Vec::with_capacity(offsets.len());
-    // The writer starts a segment once the previous one has its final length, so a length is final
-    // if a later segment was listed. The writer removes the oldest segment first, so if a segment
-    // has been removed in the meantime, all segments before it have been removed as well.
+    // The writer starts a segment only after the previous one has reached its final length. A
+    // segment's length is therefore final if a later segment was listed. The writer removes the
+    // oldest segment first, so if a segment has been removed in the meantime, all segments before
+    // it have been removed as well.
     for &offset in offsets.iter().rev() {
         let path = directory.join(name_of(offset));
         match path.metadata() {

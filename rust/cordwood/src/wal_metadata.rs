@@ -21,7 +21,8 @@ pub struct LogInfo {
     pub predecessor: Option<Predecessor>,
     /// The number of another log, if every fragment read so far has that number. In this case,
     /// either the file was recycled and does not contain a record of this log yet, or its contents
-    /// don't match the log number that was given or taken from the file name.
+    /// don't match the expected log number. The expected number was given or taken from the file
+    /// name.
     pub other_log_number: Option<u32>,
 }
 
@@ -60,7 +61,7 @@ impl LogInfo {
     }
 
     /// Applies a record that declares the log's compression, which is either zstd or none.
-    /// Declaring none doesn't change any state, because any compression given by the caller takes
+    /// Declaring no compression has no effect, because any compression given by the caller takes
     /// precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
@@ -70,8 +71,8 @@ impl LogInfo {
         is_zstd || payload == NO_COMPRESSION
     }
 
-    /// Adds pairs of a column family and a nonzero timestamp length to the pairs from earlier
-    /// records.
+    /// Adds the record's nonzero timestamp lengths, each for one column family, to those from
+    /// earlier records.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

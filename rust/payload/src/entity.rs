@@ -142,7 +142,7 @@ impl<'a> Entity<'a> {
     /// # Errors
     ///
     /// Fails if the record is not an `EntityProto`, has no key, or breaks the rules of
-    /// [the crate](super), which forbid repeated values, arrays not marked as such, and properties
+    /// [the crate](super). These rules forbid repeated values, unmarked arrays, and properties
     /// named `__key__` or `__other_fields__`.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let entity = Entity::read(Message::new(record), 1)?;
@@ -205,7 +205,7 @@ impl<'a> Entity<'a> {
         Ok((meaning, name, multiple, content))
     }
 
-    /// Reads one `Property` and adds its value to the property with that name.
+    /// Reads one `Property` and adds its value to the property of the same name.
     fn read_property(
         &mut self,
         message: Message<'a>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A fault in the bytes of a record, and its position.
+/// A fault in a record, with the position of the affected bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
@@ -21,13 +21,13 @@ pub struct PayloadError {
 pub enum PayloadReason {
     /// The payload, or a field in it, ends inside a number or a string.
     Truncated,
-    /// A variable-length number continues after 5 bytes (32 bits) or 10 bytes (64 bits).
+    /// A variable-length number is longer than 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
     /// An encoding that engines can read but never write, such as a number with more bytes or bits
     /// than necessary, an explicit column family 0, a boolean other than 0 or 1, a repeated value,
     /// or a batch whose sequence numbers have more than 56 bits.
     NonCanonical,
-    /// A tag that the engine does not know or that is not allowed in this kind of record.
+    /// A tag that the engine does not know, or does not allow in this kind of record.
     UnknownTag {
         /// The tag.
         tag: u32,

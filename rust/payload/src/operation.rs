@@ -160,8 +160,8 @@ macro_rules! option {
     };
 }
 
-/// Defines all operations. The arguments for each operation are the engine that knows it (`_` if
-/// both do), its tag, its name and its parts, in the order in which they are written. A second tag,
+/// Defines all operations. Each operation has these arguments: the engine that supports it (`_` if
+/// both do), its tag, its name, and its parts in the order in which they are written. A second tag,
 /// after a slash, is for operations that name a column family.
 macro_rules! operations {
     ($($variant:ident = $engine:pat, $tag:literal $(/ $family:literal)?, $name:literal { $($part:ident),* })*) => {

@@ -39,7 +39,7 @@ impl<'v> Value<'v> {
         item.map(|(_, value)| value)
     }
 
-    /// Returns a copy of the value that owns its text.
+    /// Converts the value into one that owns its text.
     pub(super) fn into_owned(self) -> Result<Value<'static>, TryReserveError> {
         Ok(match self {
             Value::Null => Value::Null,

@@ -88,9 +88,8 @@ impl<'a> VersionEdit<'a> {
     }
 }
 
-/// A field in a [`VersionEdit`] (see `Tag` in LevelDB's `db/version_edit.cc` and RocksDB's
-/// `db/version_edit.h`), or a custom field of a file in an edit (see `NewFileCustomTag` in the same
-/// files).
+/// A field in a [`VersionEdit`], or a custom field of a file in an edit. See `Tag` in LevelDB's
+/// `db/version_edit.cc`, and `Tag` and `NewFileCustomTag` in RocksDB's `db/version_edit.h`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field<'a> {
     /// The number that the field starts with. Some kinds have several tags, because the engines

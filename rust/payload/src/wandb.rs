@@ -60,8 +60,8 @@ pub enum WandbRecord<'a> {
     Config(WandbChange<'a>),
     /// The printed output.
     Output(WandbOutput<'a>),
-    /// The output, exactly as printed. The text may be split anywhere and contains terminal control
-    /// characters.
+    /// The output, exactly as printed, including terminal control characters. The text may be split
+    /// at any point.
     OutputRaw(WandbOutput<'a>),
     /// System metrics.
     Stats {
@@ -209,8 +209,8 @@ fn content(record: &[u8]) -> Result<Option<Field<'_>>, PayloadError> {
 /// dots) and its value. The value is not necessarily UTF-8. Returns the step number if the record
 /// stores it separately. Returns `None` for any other kind of record.
 ///
-/// [`WandbRecord::decode`] is the naive counterpart. It searches for the step number before reading
-/// the items, which takes longer.
+/// [`WandbRecord::decode`] is the naive counterpart. It takes longer, because it searches for the
+/// step number before it reads the items.
 #[expect(clippy::option_option, reason = "a kind of record, and a number in it")]
 pub(crate) fn read_step<'a, E: From<PayloadError>>(
     record: &'a [u8],
@@ -243,8 +243,8 @@ pub(crate) fn read_step<'a, E: From<PayloadError>>(
     Ok(Some(step))
 }
 
-/// Returns the name, the value and the field length of the [plain] item that starts a step's
-/// fields, if there is one. The value is not necessarily UTF-8.
+/// If the fields of a step start with a [plain] item, returns the item's name, its value and the
+/// length of its field. The value is not necessarily UTF-8.
 #[inline(always)]
 fn plain_item(fields: &[u8]) -> Option<(&str, &[u8], usize)> {
     const TAG: u8 = (HISTORY_ITEM as u8) << 3 | 2;

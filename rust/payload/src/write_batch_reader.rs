@@ -7,7 +7,7 @@ use super::write_batch::WriteBatch;
 /// Fully decodes each write batch in a log.
 ///
 /// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
-/// always reveal which engine wrote it: a Pebble log that was not closed has the layout of a
+/// always reveal which engine wrote it. A Pebble log that was not closed has the layout of a
 /// RocksDB log, and an old Pebble log has the layout of a LevelDB log. If it is unclear which
 /// engine wrote the log, the first batch that only one of the two engines can read determines the
 /// engine. Until that batch, RocksDB is assumed.
@@ -26,8 +26,8 @@ pub struct WriteBatchReader {
     engine: Engine,
     /// Whether the engine was given. If so, batches cannot change it.
     is_given: bool,
-    /// Whether a batch has determined the engine. A later batch that only the other engine can read
-    /// still changes the engine.
+    /// Whether a batch has already determined the engine. If only the other engine can read a later
+    /// batch, the engine still changes.
     is_decided: bool,
     is_ambiguous: bool,
 }

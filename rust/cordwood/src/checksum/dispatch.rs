@@ -31,8 +31,8 @@ impl Available {
 /// Runs `job` with the best kernel this machine supports.
 #[inline]
 pub(crate) fn run<J: Job>(job: J) -> J::Output {
-    /// The best kernel other than the portable one. There are so few kernels that the compiler
-    /// selects one with comparisons, which is faster than a jump through a table.
+    /// The best kernel other than the portable one. There are so few kernels that the compiler uses
+    /// comparisons to select one, which is faster than a jump table.
     static BEST: OnceLock<arch::Kernels> = OnceLock::new();
 
     // This isn't inlined, so that the usual case is little more than a jump to the kernel.
@@ -51,7 +51,7 @@ pub(crate) fn run<J: Job>(job: J) -> J::Output {
     }
 }
 
-/// The job of computing the CRC-32C of some bytes. Unlike [`Update`], this job is passed in
+/// A job that computes the CRC-32C of some bytes. Unlike [`Update`], this job is passed in
 /// registers.
 pub(super) struct Crc<'a>(pub(super) &'a [u8]);
 
@@ -64,7 +64,7 @@ impl Job for Crc<'_> {
     }
 }
 
-/// The job of advancing a state over some bytes.
+/// A job that advances a state over some bytes.
 pub(crate) struct Update<'a>(pub(crate) u32, pub(crate) &'a [u8]);
 
 impl Job for Update<'_> {
@@ -76,7 +76,7 @@ impl Job for Update<'_> {
     }
 }
 
-/// The job of naming the kernel.
+/// A job that returns the kernel's name.
 pub(super) struct Name;
 
 impl Job for Name {

@@ -57,8 +57,8 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
     power
 }
 
-/// Returns a table of factors. Multiplying a CRC-32C state by entry `i`, and reducing the product
-/// with the `crc32` instruction, advances the state over `i` times `unit` zero bytes.
+/// Returns a table of factors. To advance a CRC-32C state over `i` times `unit` zero bytes,
+/// multiply the state by entry `i` and reduce the product with the `crc32` instruction.
 ///
 /// Each factor makes up for 33 bits: the instruction advances the product over another 32 bits, and
 /// multiplying two reflected numbers shifts the product by one more bit. There is therefore no

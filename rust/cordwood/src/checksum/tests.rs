@@ -86,7 +86,7 @@ fn kernels_match_the_oracle_when_appending() {
     }
 }
 
-/// The lengths are close to the length of the longest piece, and to the lengths at which a kernel
+/// Tests lengths close to that of the longest piece, and close to the thresholds at which a kernel
 /// switches methods.
 #[test]
 fn kernels_match_the_oracle_at_every_alignment() {

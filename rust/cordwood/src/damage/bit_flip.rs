@@ -7,18 +7,18 @@ use crate::format::{HEADER_LEN, Header, KIND_AT, LENGTH_AT};
 use crate::names::{named, shows_name};
 
 named! {
-    /// The part of a fragment that contains a byte, or the file header.
+    /// The part of the file that a byte belongs to: a part of a fragment, or the file header.
     pub enum FragmentPart {
-        /// The checksum, bytes 0 to 3 of the header.
+        /// The checksum, in bytes 0 to 3 of the header.
         Checksum = "checksum",
-        /// The length, bytes 4 and 5.
+        /// The length, in bytes 4 and 5 of the header.
         Length = "length",
-        /// The type, byte 6.
+        /// The type, in byte 6 of the header.
         Kind = "kind",
-        /// The log number, in bytes 7 to 10 of headers that have one.
+        /// The log number, in bytes 7 to 10 of the header, if the header contains it.
         LogNumber = "log_number",
-        /// The offset up to which the file had been synced, in bytes 11 to 18 of headers that have
-        /// one.
+        /// The offset up to which the file had been synced, in bytes 11 to 18 of the header, if the
+        /// header contains it.
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
@@ -37,7 +37,7 @@ pub struct BitFlip {
     pub offset: u64,
     /// The number of the bit within the byte, from 0 (lowest) to 7 (highest).
     pub bit: u8,
-    /// The part of the fragment that contains the byte, or the file header.
+    /// The part of the file that the byte belongs to.
     pub part: FragmentPart,
 }
 
@@ -66,9 +66,9 @@ pub struct BitFlip {
 /// ```
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
-    // With a wrong length, the checksum covers the wrong bytes, and in 1 out of 16,000 cases,
-    // flipping one of their bits happens to explain the damage. A flipped length bit explains other
-    // damage by chance in only 1 out of 2^28 cases.
+    // If the length is wrong, the checksum covers the wrong bytes. In 1 out of 16,000 cases,
+    // flipping a bit in those bytes happens to explain the damage. A flipped length bit explains
+    // other damage by chance in only 1 out of 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -85,7 +85,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
     found.map(|place| place.flip(offset, damaged.header_len))
 }
 
-/// Returns each single bit whose flip would explain the damage at the start of `bytes`. As in
+/// Returns every bit that, if flipped, would explain the damage at the start of `bytes`. As in
 /// [`locate_bit_flip`], `bytes` extends to the end of the block or of the file.
 #[cold]
 pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
@@ -262,10 +262,10 @@ fn part_of(at: usize, header_len: usize) -> FragmentPart {
 /// Returns the position of the bit that, when flipped, changes the CRC of `len` bytes by
 /// `syndrome`.
 ///
-/// A CRC is linear: flipping one bit changes the CRC by the CRC of that bit alone, advanced over
-/// one zero byte for each byte after the bit. The search therefore moves the syndrome back four
-/// bytes at a time until only a single bit is set. The flipped bit is in the four bytes of the last
-/// step.
+/// A CRC is linear: flipping a bit changes the CRC by a value that depends only on the bit's
+/// position. This value is the CRC of that bit alone, advanced over one zero byte for each byte
+/// after the bit. The search therefore moves the syndrome back four bytes at a time until only a
+/// single bit is set. The flipped bit is in the four bytes of the last step.
 fn flipped_bit(checksum: Checksum, syndrome: u32, len: usize) -> Option<(usize, u32)> {
     let mut state = syndrome;
     for end in (1..=len).rev().step_by(4) {

@@ -1,4 +1,4 @@
-//! Defines the regions of a file that were not returned, and the reasons why. Both are plain
+//! Types for regions of a file that were not returned, and for the reasons why. Both are plain
 //! values: only their `Display` implementations produce text.
 
 use std::fmt;
@@ -86,8 +86,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns this reason with new details. `get` maps a detail's name to its value. A
-            /// number too large for its detail becomes 0.
+            /// Returns this reason with new details. `get` maps a detail's name to its value. If a
+            /// value doesn't fit into the detail's type, the detail becomes 0.
             ///
             /// # Errors
             ///
@@ -126,8 +126,8 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// According to its header, the fragment extends past the end of the block, or it extends past
-    /// the end of the file and its length is provably wrong.
+    /// According to its header, the fragment extends past the end of the block. This reason also
+    /// applies if the fragment extends past the end of the file and its length is provably wrong.
     BadLength = "bad_length", Corruption, "the header states a length of {len} bytes, which is impossible here", {
         /// The length in the header, in bytes.
         len: u16 = "stated_len",
@@ -177,8 +177,8 @@ reasons! {
         /// The version.
         version: u8 = "version",
     };
-    /// The bytes at the start of the file aren't this dialect's [`FileHeader`](Reason::FileHeader),
-    /// or the first record proves that the version in them is wrong.
+    /// The file doesn't start with this dialect's [`FileHeader`](Reason::FileHeader), or the first
+    /// record proves that the header's version is wrong.
     BadFileHeader = "bad_file_header", Corruption, "not the file header of this dialect";
     /// Metadata that the engine wrote for its own use, as opposed to user data.
     Metadata = "metadata", Info, "engine metadata of type {kind}", {
@@ -208,17 +208,17 @@ reasons! {
     /// feature is off.
     UnsupportedCompression = "unsupported_compression", Corruption,
         "a compressed record; only zstd is read, by builds with the feature `zstd`";
-    /// A record or a container of records that has valid checksums but can't be decompressed.
+    /// A record or container that can't be decompressed even though its checksums are valid.
     BadCompression = "bad_compression", Corruption, "a record that cannot be decompressed";
-    /// A container of records that has valid checksums but a structure that no writer would
-    /// produce. None of its records are returned.
+    /// A container whose checksums are valid but whose structure no writer would produce. None of
+    /// its records are returned.
     BadContainer = "bad_container", Corruption, "a container of records that no writer writes";
     /// A part of a segmented log that is missing from all of the log's files. A file was removed or
     /// truncated, or its end was never written.
     MissingSegment = "missing_segment", Corruption, "no segment has these bytes: a file was removed or cut";
-    /// The end of a file in a segmented log, past the offset where the next file starts. The reader
-    /// reports an empty region at the start of the next file, because the offsets from that point
-    /// onward belong to that file.
+    /// The bytes at the end of a file in a segmented log, past the offset where the next file
+    /// starts. The reader reports an empty region at the start of the next file, because the
+    /// offsets of these bytes belong to that file.
     GrownSegment = "grown_segment", Corruption,
         "the segment before has bytes after this offset, where the next one starts";
     /// The bytes that were not read because [`OnCorruption::Stop`](crate::OnCorruption::Stop)

@@ -40,8 +40,8 @@ pub(crate) fn repair(log: &Log<'_>, offset: u64, rest: &[u8], left: usize) -> Op
         .into_iter()
         .filter_map(|place| log.repaired(place, offset, rest, left))
         .collect();
-    // If the length is wrong, flipping a payload bit may explain the damage by chance, but in that
-    // case the repaired fragment is not followed by another fragment.
+    // If the length is wrong, flipping a payload bit may explain the damage by chance. In that
+    // case, no fragment follows the repaired one.
     let is_followed = |repaired: &Repaired| can_resume(log.format.dialect, rest, left, repaired.fragment.len());
     if candidates.len() > 1 {
         return one_of(candidates.into_iter().filter(is_followed));

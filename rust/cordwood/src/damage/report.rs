@@ -17,7 +17,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding without a flipped bit, because none was found or searched for.
+    /// Creates a finding without a flipped bit: either there was no search, or it found none.
     pub const fn new(region: SkippedRegion) -> Self {
         Finding { region, bit_flip: None }
     }
@@ -48,9 +48,9 @@ pub struct Findings {
     listed: Vec<Finding>,
     /// The number of bytes for each reason name, including bytes in unlisted regions.
     lens: BTreeMap<&'static str, (Severity, u64)>,
-    /// The file offsets of the last run of adjacent zero regions. Any bytes between two regions are
-    /// a record or a trailer, so a run that reaches the end of the file contains all the zeros at
-    /// the end.
+    /// The file offsets of the last run of adjacent zero regions. If two regions aren't adjacent,
+    /// there is a record or a trailer between them. A run that reaches the end of the file
+    /// therefore contains all the zeros at the end.
     last_zeros: Range<u64>,
 }
 
@@ -160,7 +160,7 @@ impl Findings {
         (self.last_zeros.end == end && !self.last_zeros.is_empty()).then_some(self.last_zeros.start)
     }
 
-    /// Returns, for each reason found, its name, its severity and the total number of bytes in its
+    /// For each reason found, returns its name, its severity and the total number of bytes in its
     /// regions.
     pub fn lens(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.lens.iter().map(|(name, (severity, len))| (*name, *severity, *len))

@@ -29,9 +29,10 @@ pub(crate) fn resume(
     let ends = Ends::new(rest, left);
     // 1. One bit in the length was flipped, so the checksum is valid for the true length. This is
     //    proof, whereas the later checks are guesses. A wrong length can happen to lead to another
-    //    fragment if all fragments have about the same length, or to a fragment inside the payload
-    //    if the payload contains a log. Bytes after the last possible end of the fragment are not
-    //    checksummed, because up to 16 KiB may follow each short record.
+    //    fragment if all fragments have about the same length. If the payload contains a log, a
+    //    wrong length can also lead to a fragment inside the payload. Bytes after the last possible
+    //    end of the fragment are not checksummed, because up to 16 KiB may follow each short
+    //    record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -58,7 +59,7 @@ pub(crate) fn resume(
     {
         return end;
     }
-    // 3. The length is right, no fragment can follow, and the type is consistent with this.
+    // 3. The length is right, the type is that of a record's fragment, and no fragment can follow.
     if let Some(end) = stated_end
         && matches!(dialect.meaning(header.kind).role, Role::Fragment(_))
         && ends.is_hard_end(end)
@@ -81,8 +82,8 @@ fn header_at(rest: &[u8], at: usize) -> Option<Header> {
     rest.get(at..)?.first_chunk().map(Header::decode)
 }
 
-/// Returns the end of the fragment at `at`, computed from the length in its header, if `rest`
-/// contains the whole fragment.
+/// Returns the position where the fragment at `at` ends according to its header. Returns `None` if
+/// this is past the end of `rest`.
 fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
@@ -108,8 +109,8 @@ fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize)
     form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
 
-/// Checks whether reading can resume at `at`, because a valid fragment starts there or because a
-/// writer may have stopped there. `rest` and `left` are as in [`resume`].
+/// Checks whether reading can resume at `at`: either a valid fragment starts there, or a writer may
+/// have stopped there. `rest` and `left` are as in [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
@@ -142,13 +143,16 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 }
 
 /// Returns the length of the damaged fragment at the start of `rest`, if it carries this log's
-/// number and was written completely. Any one of three things proves that the write was complete:
-/// the checksum is valid with one bit flipped back, the checksum is valid for another length, or
-/// this log's end-of-log trailer follows, which an older log can't have left. `form` is the form of
-/// the log's fragments, if known.
+/// number and was written completely. `form` is the form of the log's fragments, if known.
 ///
-/// In a log with synced offsets, only the trailer or a later fragment proves that the fragment was
-/// written completely, because nothing else shows that it was synced.
+/// Any one of these proves that the write was complete:
+///
+/// * The checksum is valid with one bit flipped back.
+/// * The checksum is valid for another length.
+/// * This log's end-of-log trailer follows. An older log can't have left it.
+///
+/// In a log with synced offsets, only the trailer or a later fragment proves that the write was
+/// complete. Nothing else shows that the fragment was synced.
 #[cold]
 pub(crate) fn written_len(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> Option<usize> {
     let (dialect, number) = (format.dialect, format.log_number?);
@@ -233,14 +237,14 @@ impl Ends {
         }
     }
 
-    /// Checks whether no fragment can follow, because `at` is at the end of the block, in its
-    /// trailer, or at the end of the file.
+    /// Checks whether `at` is at the end of the block, in its trailer, or at the end of the file.
+    /// No fragment can follow there.
     fn is_hard_end(&self, at: usize) -> bool {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Checks whether a writer may have stopped at `at`, because no fragment can follow or because
-    /// only zeros follow.
+    /// Checks whether a writer may have stopped at `at`: either no fragment can follow, or only
+    /// zeros follow.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
@@ -257,8 +261,8 @@ impl Ends {
 mod place {
     /// A chain starts here, or a writer may have stopped here.
     pub(super) const VALID: u8 = 1;
-    /// The position is `VALID`, or it is the start of a torn write or of a damaged fragment whose
-    /// length leads to a `VALID` position.
+    /// The position is `VALID`, or a torn write starts here, or a damaged fragment starts here and
+    /// its length leads to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
     /// The position is past the end of the file. It may be where an interrupted write would have
     /// ended.
@@ -456,7 +460,7 @@ mod tests {
     /// There are fragments inside the payload and after it, so wrong lengths also lead to
     /// fragments.
     #[test]
-    fn undoes_any_flipped_bit_of_a_length_in_a_block_of_fragments() {
+    fn any_flipped_length_bit_is_undone_in_a_block_of_fragments() {
         let inner = fragment(1, b"");
         let payload = inner.repeat(1000);
         let good = fragment(1, b"good");
@@ -470,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_lengths_with_one_flipped_bit_in_ascending_order() {
+    fn lengths_that_differ_in_one_bit_are_tried_in_ascending_order() {
         for len in [0, 1, 2, 93, 0x5555, 0x8000, u16::MAX] {
             let mut lens: Vec<usize> = (0..16).map(|bit| usize::from(len ^ 1 << bit)).collect();
             lens.sort_unstable();

@@ -38,8 +38,8 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Like [`valid`](Self::valid), but only returns fragments of records: those of another log if
-    /// `is_stale` is true, and otherwise those of this log.
+    /// Like [`valid`](Self::valid), but only returns fragments of records. They are from another
+    /// log if `is_stale` is true, and from this log otherwise.
     #[inline]
     pub(crate) fn fragment(&self, format: &LogFormat, at: usize, is_stale: bool) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
@@ -185,7 +185,7 @@ mod tests {
     /// The cost is counted in bytes, so it doesn't depend on the machine. Checksumming the payload
     /// of every header would cost several thousand times the number of bytes.
     #[test]
-    fn a_search_checksums_at_most_100_bytes_per_byte_searched() {
+    fn a_search_computes_checksums_over_at_most_100_bytes_per_byte_searched() {
         use crate::checksum::CHECKSUMMED_LEN;
         use crate::damage::{repair, resync};
         use crate::fragment;

@@ -1,6 +1,6 @@
-//! Tests that `repair` flips back the bit that was flipped. Also measures how often other damage
-//! looks like a single flipped bit and makes `repair` produce a fragment that was never written.
-//! The figures are in `docs/format/damage.md`, "Flipping a bit back".
+//! Tests that `repair` flips back the bit that was flipped. Also measures how often `repair`
+//! produces a fragment that was never written, because other damage looks like a single flipped
+//! bit. The figures are in `docs/format/damage.md`, "Flipping a bit back".
 //!
 //! ```text
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
@@ -182,8 +182,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // If a length bit is flipped, the checksum covers a fragment that fits in the block and whose
-    // length differs from `len` in one bit.
+    // If a length bit is flipped, the checksum is verified over another length. It differs from
+    // `len` in one bit, and a fragment of that length fits in the block.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);

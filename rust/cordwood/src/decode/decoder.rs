@@ -50,8 +50,8 @@ pub struct Decoder {
     pub(super) bounds: Bounds,
     /// The offset of the next byte to read.
     pub(super) offset: u64,
-    /// Whether a FIRST or MIDDLE fragment precedes `offset`, in which case a trailer at `offset` is
-    /// part of a record.
+    /// Whether a FIRST or MIDDLE fragment precedes `offset`. If so, a trailer at `offset` is part
+    /// of a record.
     pub(super) is_inside: bool,
     pub(super) assembler: Assembler,
     pub(super) unpacker: Unpacker,
@@ -76,14 +76,14 @@ pub(super) struct Policy {
     /// Whether to keep the bytes of records. If not, only [`Decoder::data_len`] and
     /// [`Decoder::stored`] may be called.
     pub(super) keeps_data: bool,
-    /// Whether to leave a multi-fragment record in the window for [`Decoder::pieces`], instead of
-    /// joining it, if the window contains all its fragments.
+    /// Whether to leave a multi-fragment record in the window for [`Decoder::pieces`] instead of
+    /// joining it. This applies only if the window contains all its fragments.
     pub(super) leaves_in_window: bool,
     pub(super) growth: Growth,
 }
 
-/// Whether the file is still being written, and how the decoder treats bytes that aren't a valid
-/// fragment.
+/// Whether the file is still being written. This determines how the decoder treats bytes that
+/// aren't a valid fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// The file is no longer being written. Bytes that aren't a valid fragment are classified.
@@ -105,9 +105,9 @@ pub(super) struct Bounds {
     /// Whether the decoder is at the start of the range, where MIDDLE and LAST fragments belong to
     /// the previous range.
     pub(super) is_before_first: bool,
-    /// Whether a seek to the start or end of a record made the decoder start before the sought
-    /// offset. If so, the bytes before the range are read only to find a container that may hold
-    /// the record, or damage before the record.
+    /// Whether the decoder started before the target of a seek, which is the start or end of a
+    /// record. If so, the bytes before the range are read only to find damage, or a container that
+    /// may hold the record.
     pub(super) is_sought: bool,
 }
 
@@ -141,7 +141,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Ends reading at `offset` without further events.
+    /// Stops reading at `offset`, with no further events.
     pub(super) fn finish(&mut self, offset: u64) -> End {
         let end = match self.torn_since {
             Some(offset) => End::TornTail { offset },
@@ -247,8 +247,8 @@ impl Decoder {
     /// earlier. In a packed log, the record may be in a container, so the next window must start no
     /// later than the block that contains `offset`. See [`offset`](Self::offset).
     ///
-    /// Under [`OnCorruption::Salvage`], records after damage in the block that contains `offset`
-    /// are not marked as salvaged, because the decoder does not see the damage.
+    /// Under [`OnCorruption::Salvage`], the decoder does not see damage that comes before `offset`
+    /// in the same block. It therefore doesn't mark the records after that damage as salvaged.
     /// [`Reader::seek`](crate::Reader::seek) reads the block from its start, so it does mark them.
     pub fn seek(&mut self, offset: u64) {
         self.seek_from(self.start_of(offset), offset);
@@ -310,7 +310,7 @@ impl Decoder {
         self.salvaged.part.clone()
     }
 
-    /// Ends reading at `region`, which starts after the end of the file.
+    /// Stops reading at `region`, which starts after the end of the file.
     pub(crate) fn stop(&mut self, region: SkippedRegion) {
         self.offset = region.end;
         self.ending.end = Some(End::Stopped { offset: region.start });
@@ -492,9 +492,9 @@ impl Decoder {
 
     /// Returns the next event in `window`, or [`Step::NeedMore`] if there is none.
     ///
-    /// The window must contain the bytes from [`offset`](Self::offset) onward, and must not end
-    /// before the previous window did, because records found in the previous window are returned
-    /// without being read again. If the window starts after the decoder's offset, the result is
+    /// The window must contain the bytes from [`offset`](Self::offset) onward. It must not end
+    /// before the previous window did, because records found in that window are returned without
+    /// being read again. If the window starts after the decoder's offset, the result is
     /// [`Step::NeedMore`], even for the last window. A gap does not end the log, because the bytes
     /// in it were never read.
     #[inline]

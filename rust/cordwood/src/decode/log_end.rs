@@ -96,8 +96,8 @@ impl Decoder {
         // If only part of the block is lost, the decoder reads the rest of the block.
         let is_read = is_one_fragment || self.policy.on_corruption == OnCorruption::Salvage;
 
-        // These are rules D7b to D7h in `docs/format/numbered.md`. The first rule that matches
-        // decides how the ambiguity is resolved, and whether it includes this block.
+        // These are rules D7b to D7h in `docs/format/numbered.md`. The first matching rule decides
+        // how the ambiguity is resolved and whether this block is part of the ambiguity.
         let (resolution, includes) = match found {
             Found::Incomplete => return false,
             Found::Nothing => (Some(Resolution::EndOfFile), false),
@@ -158,8 +158,8 @@ impl Decoder {
     }
 
     /// Checks whether `found`, at the start of `bytes`, is a fragment from an older log. All
-    /// fragments in a log have the same form, so while it is uncertain whether the log continues, a
-    /// fragment of a different form is assumed to be from an older log.
+    /// fragments in a log have the same form. Therefore, if the log may have ended, a fragment of a
+    /// different form is assumed to be from an older log.
     pub(super) fn is_older(&self, found: Found, bytes: &[u8]) -> bool {
         match found {
             Found::Stale => true,
@@ -218,9 +218,9 @@ impl Decoder {
         true
     }
 
-    /// Returns the offset where a stale fragment at the start of `bytes` ends, if the policy is
-    /// `salvage` and a fragment of this log follows in the same block. In this case, only the stale
-    /// fragment is lost.
+    /// Returns the offset where a stale fragment at the start of `bytes` ends, if only that
+    /// fragment is lost. This is the case if the policy is `salvage` and a fragment of this log
+    /// follows in the same block.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -256,8 +256,8 @@ impl Decoder {
         self.info.other_log_number = None;
     }
 
-    /// Notes which log the stale fragment at the start of `bytes` belongs to, if that fragment is
-    /// the first in the file.
+    /// If the stale fragment at the start of `bytes` is the first in the file, notes which log it
+    /// belongs to.
     fn note_other_log(&mut self, bytes: &[u8]) {
         if !self.recycled.has_own && self.info.other_log_number.is_none() {
             let valid = self.format.dialect.valid(bytes, self.policy.verify_checksums);
@@ -360,9 +360,8 @@ impl Decoder {
 }
 
 /// Checks whether `bytes` has room for a fragment that carries a log number and contains data.
-/// `bytes` is a whole block, or the part of a block before the end of the file. If there is no
-/// room, the bytes may be left over from an older log, because Pebble's end trailer is as long as a
-/// header.
+/// `bytes` is a whole block, or the part of a block before the end of the file. Even if there is no
+/// room, the bytes may be left over from an older log: Pebble's end trailer is as long as a header.
 fn has_room(bytes: &[u8]) -> bool {
     bytes.len() > Form::Recyclable.header_len()
 }

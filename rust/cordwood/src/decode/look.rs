@@ -213,10 +213,10 @@ impl Decoder {
 
     /// Corrects `found`, which was determined without the preceding bytes.
     ///
-    /// If the zeros at the end of the file are too few for a header, they are normally padding. If
-    /// they follow a FIRST or MIDDLE fragment in the same block, however, they are the torn
-    /// remainder of that fragment's record. A fragment in the previous block is ignored, so that
-    /// the region is the same in a range that starts with this block.
+    /// Zeros at the end of the file are normally padding if there are too few for a header. If they
+    /// follow a FIRST or MIDDLE fragment in the same block, however, they are the torn remainder of
+    /// that fragment's record. A fragment in the previous block is ignored, so that the region is
+    /// the same in a range that starts with this block.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -246,16 +246,16 @@ impl Decoder {
         }
     }
 
-    /// Checks whether the decoder is still before the sought record. The bytes before that record
-    /// are read only to find damage, or a container that may hold the record.
+    /// Checks whether the decoder is still before the target of the seek. The bytes before the
+    /// target are read only to find damage, or a container that may hold the record there.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
-    /// Reads up to a sought record, in a log that may contain what remains of an older log, to
-    /// determine whether the record is salvaged. The bytes before the record are not used as
-    /// evidence of where the log ends or which form its fragments have. Returns whether the window
-    /// contains enough bytes.
+    /// Reads up to the target of the seek, to determine whether the record there is salvaged. This
+    /// is for logs that may contain what remains of an older log. The bytes before the record are
+    /// not used as evidence of where the log ends or which form its fragments have. Returns whether
+    /// the window contains enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -267,8 +267,8 @@ impl Decoder {
                 Found::Incomplete => return false,
                 Found::Trailer { .. } | Found::EndTrailer { .. } | Found::Stale | Found::Nothing => left,
             };
-            // The sought record is known to start at this offset, even if an earlier fragment seems
-            // to contain the record.
+            // The record is known to start at the target, even if an earlier fragment seems to
+            // contain the record.
             self.offset = self.bounds.start.min(self.offset + len as u64);
         }
         true
@@ -426,8 +426,8 @@ impl Decoder {
             _ => len,
         };
         if matches!(found, Found::Fault { .. }) && self.is_before_sought() {
-            // The bytes from the sought offset onward have been read before, so only those before
-            // that offset can be lost.
+            // The bytes from the target of the seek onward have been read before, so only bytes
+            // before the target can be lost.
             self.offset = self.bounds.start.min(self.offset + passed as u64);
             self.is_inside = false;
             return None;
@@ -471,9 +471,9 @@ impl Decoder {
     /// Applies the metadata record at the start of `bytes`, whose offset is `start`. Returns
     /// whether the record has the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // Metadata that comes after damage, or whose checksum is wrong and was not verified, must
-        // not change how the following blocks are read. A log's compression is stored in the first
-        // fragment of the file, where a reader of a later range looks for it.
+        // Metadata must not change how the following blocks are read if it comes after damage, or
+        // if its checksum is wrong and verification is off. A log's compression is stored in the
+        // first fragment of the file, where a reader of a later range looks for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {

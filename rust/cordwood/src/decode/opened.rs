@@ -185,8 +185,8 @@ impl Decoder {
         self.opened_data(window, self.opened.place(self.opened.next - 1))
     }
 
-    /// Returns the opened container's records that were found but not taken. Returns `None` if none
-    /// are left, or if the container is salvaged.
+    /// Returns the records in the opened container that were found but not taken. Returns `None` if
+    /// none are left, or if the container is salvaged.
     pub(crate) fn rest_of_container<'a>(&'a self, window: Window<'a>) -> Option<Rest<'a>> {
         let opened = &self.opened;
         if opened.next >= opened.found || opened.is_salvaged {
@@ -201,8 +201,7 @@ impl Decoder {
         })
     }
 
-    /// Returns how many of the opened container's records remain to be returned, including the one
-    /// at `span`.
+    /// Returns how many records of the opened container are left, including the one at `span`.
     pub(crate) fn rest_len(&self, span: RecordSpan) -> u64 {
         match span.data_at {
             DataAt::Container { index } => {
@@ -261,7 +260,7 @@ impl Decoder {
     }
 
     /// Returns the space a record takes up in the file. The first record returned from a container
-    /// accounts for all of the container's space. The other records account for none.
+    /// accounts for all of the container's space. The other records account for none of it.
     pub(super) fn stored_in_container(&self, index: u16) -> Stored {
         if self.opened.counted == Some(usize::from(index)) {
             self.stored
@@ -293,8 +292,8 @@ impl Decoder {
     /// Opens the container at `span`. `payload` is the payload of its last fragment. Returns the
     /// container's first event in the range, or `None` if the caller must look again.
     ///
-    /// A container that starts before the range may contain records in the range, but faults in it
-    /// belong to the previous range.
+    /// A container that starts before the range may contain records in the range, but faults in the
+    /// container belong to the previous range.
     pub(super) fn open(&mut self, span: RecordSpan, payload: &[u8]) -> Option<Step> {
         let is_joined = span.data_at == DataAt::Joined;
         let container = if is_joined { self.assembler.joined() } else { payload };

@@ -57,9 +57,9 @@ options! {
         /// In a compressed log, the total length of the records is also limited. The limit is 256
         /// MiB plus 200 times the number of bytes read since the reader was created, or since its
         /// last seek. A record that would exceed this total causes
-        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget), and so does a container in a
-        /// packed log that decompresses to more than 256 MiB. If this option is set above its
-        /// default, its value is used in both limits instead of 256 MiB.
+        /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container in a packed log
+        /// causes the same error if it decompresses to more than 256 MiB. If this option is set
+        /// above its default, its value is used in both limits instead of 256 MiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether to verify each fragment's checksum. If `false`, damaged data is returned as if
         /// it were intact. Default: `true`.
@@ -134,9 +134,9 @@ impl ReadOptions {
         self
     }
 
-    /// Checks whether a reader must inspect the start of the file to detect the dialect or, if only
-    /// the dialect is given, the log number and the compression. If so, the reader's source must
-    /// start at the first byte of the file, even if only a range is read.
+    /// Checks whether a reader must inspect the start of the file to detect the dialect, the log
+    /// number or the compression. If so, the reader's source must start at the first byte of the
+    /// file, even if only a range is read.
     // Hidden, because the only user outside this crate is the Python binding, which opens sources
     // the way `Reader::open_with` opens files.
     #[doc(hidden)]

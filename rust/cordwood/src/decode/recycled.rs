@@ -15,8 +15,8 @@ pub(super) struct Recycled {
     /// Any apparent damage that may turn out to be the end of the log.
     pub(super) ambiguity: Option<Ambiguity>,
     /// Whether damage was reported immediately even though an older log may follow it. This happens
-    /// if the damage is before the range, or if the log is still being written. In that case, only
-    /// a fragment of the same form as the earlier fragments shows that this log continues.
+    /// if the damage is before the range, or if the log is still being written. After such damage,
+    /// the only sign that this log continues is a fragment of the same form as the earlier ones.
     pub(super) is_doubtful: bool,
     /// The file offsets of a salvaged part of a block. The part might not belong to this log,
     /// because it follows a fragment from an older log. The next block is read as if no record in

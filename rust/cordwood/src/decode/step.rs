@@ -79,9 +79,9 @@ pub enum Step {
     /// extends further than the current one. If [`Decoder::refused`](super::Decoder::refused)
     /// returns a reason, you may also pass the current window again.
     ///
-    /// For the last window of a file, the decoder returns this only if
-    /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or if the window starts
-    /// after the decoder's offset.
+    /// For the last window of a file, the decoder returns this in only two cases:
+    /// [`Decoder::refused`](super::Decoder::refused) returns a reason, or the window starts after
+    /// the decoder's offset.
     NeedMore,
     /// There are no more events. All subsequent calls return the same result.
     End(End),

@@ -1,5 +1,5 @@
-//! Tests that decoding gives the same results with and without runs, and with and without keeping
-//! the data.
+//! Tests that decoding gives the same results whether or not it finds runs, and whether or not it
+//! keeps the data.
 
 use super::{DataAt, Decoder, OnCorruption, ReadOptions, Step, Window};
 use crate::damage::Reason;
@@ -116,7 +116,8 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     );
 }
 
-/// If the caller skips bytes, the log must not end before them, because they may contain records.
+/// The decoder must not report the end of the log before bytes that the caller skipped, because
+/// they may contain records.
 #[test]
 fn a_gap_between_two_windows_is_not_mistaken_for_the_end_of_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -321,7 +322,7 @@ fn the_span_points_into_the_window_or_the_joined_buffer() {
 
 /// Reads the same files in windows of random lengths, without keeping any window. A record's pieces
 /// must contain the same bytes as the joined record, even if part of the record is in an earlier
-/// window, or if the record is joined only after being found.
+/// window. Joining a record after it was found must also give the same bytes.
 #[test]
 fn the_pieces_of_a_record_add_up_to_the_joined_record() {
     let (mut pieces_count, mut joined_count) = (0, 0);
@@ -353,8 +354,8 @@ fn the_pieces_of_a_record_add_up_to_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // As after a seek, the options must supply anything that the start of the log would
-                // reveal.
+                // The range may skip the start of the log. The options must then supply whatever
+                // would have been read there, as after a seek.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

@@ -33,7 +33,8 @@ pub(super) struct Unpacker {
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
-    /// The total data length declared by the frames decompressed since reading started.
+    /// The total length of the data, as declared by the frames that were decompressed since reading
+    /// started.
     total: u64,
     record_len_max: u64,
     /// The offset at which reading started. A compressed log's budget grows with the number of
@@ -74,8 +75,8 @@ impl Unpacker {
         &self.data
     }
 
-    /// Decompresses `frame`, the body of the container of `count` records at `span`. The body must
-    /// be exactly one frame, with no bytes before or after it.
+    /// Decompresses `frame`, the body of the container at `span`. The container holds `count`
+    /// records. Its body must be exactly one frame, with no bytes before or after it.
     #[cold]
     pub(super) fn unpack_container(&mut self, span: RecordSpan, frame: &[u8], count: usize) -> Result<(), Failed> {
         let len_max = container::len_max(self.record_len_max, count);

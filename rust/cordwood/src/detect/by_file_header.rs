@@ -91,8 +91,8 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
-    // Checks whether a valid fragment in the first block extends past the offset where the block
-    // ends in the dialect `first`.
+    // Checks whether a valid fragment extends past `end`, where the first block ends in the dialect
+    // `first`.
     let crosses = || {
         let mut at = start;
         while at < end {

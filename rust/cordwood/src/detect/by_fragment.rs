@@ -39,9 +39,9 @@ pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>)
     None
 }
 
-/// Checks that this release can read a log in this format whose first bytes, at the offset
-/// `origin`, are `head`. The first fragment of a packed or compressed log names the codec, and a
-/// release that doesn't know this codec can't read any range of the log.
+/// Checks that this release can read a log in this format. `head` contains the log's first bytes,
+/// which are at the offset `origin`. The first fragment of a packed or compressed log names the
+/// codec, and a release that doesn't know this codec can't read any range of the log.
 pub(crate) fn check_start(format: LogFormat, head: &[u8], origin: u64) -> Result<(), (Dialect, Unsupported)> {
     let dialect = format.dialect;
     let Some(valid) = dialect.valid(head, true) else {
@@ -73,9 +73,9 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// Returns the format of a log whose first block starts with damage, and the position where the
-/// damage ends. The damage ends at the block's first two consecutive valid fragments with a log
-/// number, unless a longer series of fragments without a number comes first. If no two consecutive
-/// fragments have a number, it ends at the first two consecutive valid fragments. All other
+/// damage ends. The damage ends at the block's first series of two or more consecutive valid
+/// fragments with a log number. The first series without a number takes precedence if it comes
+/// earlier and is longer. If no series has a number, the damage ends at the first series. All other
 /// fragments are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);

@@ -7,7 +7,7 @@ use crate::compression::FRAME_MAGIC;
 use crate::dialect::{Compression, Dialect, Grid, LogFormat, Role};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// If the log is recognised as a compressed RocksDB log, returns that format. Otherwise, returns
+/// If the log is recognized as a compressed RocksDB log, returns that format. Otherwise, returns
 /// `format`.
 pub(super) fn with_compression(format: LogFormat, head: &[u8], is_all: bool) -> PartialDetection {
     match is_compressed(format, head, is_all) {
@@ -26,17 +26,17 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
     }
 }
 
-/// Checks whether a log is a compressed RocksDB log even though it doesn't start with the record
-/// that declares compression. Without this check, a zstd frame could be mistaken for a record. The
-/// declaring record is the same eleven bytes in all logs. A log is recognised as compressed in any
+/// Checks whether a log is a compressed RocksDB log that doesn't start with the record that
+/// declares compression. Without this check, a zstd frame could be mistaken for a record. The
+/// declaring record is the same eleven bytes in all logs. A log is recognized as compressed in any
 /// of these cases:
 ///
 /// * The log starts with a frame or in the middle of a record, and another block starts with these
-///   eleven bytes, so blocks must have been swapped.
-/// * The log starts with these eleven bytes, except that up to eight bits are wrong.
+///   eleven bytes. The blocks must have been swapped.
+/// * The log starts with these eleven bytes, but up to eight of their bits are wrong.
 /// * The log starts in the middle of a record or with a damaged header, and its first readable
-///   records are zstd frames. A damaged header doesn't count if a valid fragment follows and the
-///   damaged fragment isn't eleven bytes long.
+///   records are zstd frames. A damaged header counts only if the damaged fragment is eleven bytes
+///   long or no valid fragment follows it.
 ///
 /// Returns `None` if the decision depends on bytes after `head`. The first block must be complete
 /// unless `is_all` is true.
@@ -80,8 +80,9 @@ pub(super) fn is_compressed(format: LogFormat, head: &[u8], is_all: bool) -> Opt
     starts_with_frames(format, head, is_all)
 }
 
-/// Checks whether the records in `head` that can be found from a block start are zstd frames. A
-/// single record that is not a frame is enough to decide. Otherwise, all records are needed.
+/// Checks whether the records in `head` are zstd frames. This covers only the records that can be
+/// found by reading from the start of a block. A single record that is not a frame is enough to
+/// decide. Otherwise, all records are needed.
 fn starts_with_frames(format: LogFormat, head: &[u8], is_all: bool) -> Option<bool> {
     let first_block = &head[..head.len().min(BLOCK_LEN)];
     match are_frames(format, head, BLOCK_LEN) {

@@ -1,5 +1,5 @@
-//! Recognises files that aren't logs, by a signature at the start or the end, or because they are
-//! text.
+//! Recognizes files that aren't logs: files with a signature at the start or the end, and text
+//! files.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ named! {
 }
 
 impl Foreign {
-    /// Checks whether the format was recognised by its signature. Files without a signature are
+    /// Checks whether the format was recognized by its signature. Files without a signature are
     /// rejected because no log was found in them.
     pub(crate) const fn has_signature(self) -> bool {
         !matches!(self, Foreign::Text | Foreign::Unknown)

@@ -15,10 +15,10 @@ use crate::text::is_text;
 /// Returns the format of a file that starts with `head` and whose dialect was not detected. If
 /// `head` has [`DETECT_LEN`] bytes, the file may be longer.
 ///
-/// A valid fragment takes precedence over a signature or text, and these take precedence over a
-/// header that may be from a torn record, because files in other formats can look like a torn
-/// record. For example, a gzip file has a timestamp where a header has its length and type, and the
-/// bytes for tab and newline are also fragment types.
+/// A valid fragment takes precedence over a signature or text. A signature or text takes precedence
+/// over a header that may be from a torn record, because files in other formats can look like a
+/// torn record. For example, a gzip file has a timestamp where a header has its length and type,
+/// and the bytes for tab and newline are also fragment types.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -52,8 +52,8 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// Returns the format of a file that, according to its header, ends within its first fragment. This
-/// is the format of the first dialect in which the fragment extends past the end of the file. A
+/// Returns the format of a file that, according to its header, ends within its first fragment. The
+/// first dialect in which the fragment extends past the end of the file determines the format. A
 /// header in LevelDB's dialect is not enough to identify a log. The file may also end within the
 /// header.
 ///

@@ -38,7 +38,7 @@ pub struct LogFormat {
     /// stale: they are left over from a log that the file contained earlier. `None` if the dialect
     /// has no log numbers or the number is not known.
     ///
-    /// A number is recognised only in the names that engines give their logs, which have at least
+    /// A number is recognized only in the names that engines give their logs, which have at least
     /// six digits, such as `000123.log` or `20240131.log`. After a Pebble failover, the name can be
     /// `000123-001.log`.
     ///
@@ -132,8 +132,8 @@ impl LogFormat {
         }
     }
 
-    /// Checks whether the valid fragment of this form at the start of `bytes` is left over from
-    /// another log.
+    /// Checks whether the fragment at the start of `bytes` is left over from another log. The
+    /// fragment is assumed to be valid, and `form` is its form.
     #[inline]
     pub(crate) fn is_stale(&self, bytes: &[u8], form: Form) -> bool {
         self.log_number
@@ -150,7 +150,7 @@ impl LogFormat {
     }
 
     /// Checks whether `bytes` starts with [`end_trailer`](Self::end_trailer). The trailer has no
-    /// checksum, so it is recognised only if the log number is known.
+    /// checksum, so it is recognized only if the log number is known.
     pub(crate) fn is_end_trailer(&self, bytes: &[u8]) -> bool {
         self.end_trailer().is_some_and(|trailer| bytes.starts_with(&trailer))
     }
@@ -210,13 +210,13 @@ impl GivenFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// Logs in the dialect don't have log numbers.
+    /// Logs in this dialect don't have log numbers.
     LogNumber,
-    /// Records in the dialect are not compressed.
+    /// Records in this dialect are not compressed.
     Compression,
-    /// [`pack`](crate::ops::pack()) does not write logs in the dialect.
+    /// [`pack`](crate::ops::pack()) does not write logs in this dialect.
     Packing,
-    /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in the dialect.
+    /// [`SegmentedLog`](crate::SegmentedLog) does not write logs in this dialect.
     Segments,
     /// Writing zstd-compressed records or reading zstd-compressed containers requires the `zstd`
     /// feature.

@@ -4,8 +4,8 @@
 //! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the header
 //! length, the checksum, and how a file starts and ends.
 //!
-//! Each dialect is a constant in its engine's source file and is listed in [`Dialect::ALL`]. Names,
-//! detection and the choices on the command line are derived from this list.
+//! Each dialect is a constant in its engine's source file and is listed in [`Dialect::ALL`]. This
+//! list determines which dialects can be named, detected, and chosen on the command line.
 
 mod grid;
 mod leveldb;
@@ -40,8 +40,8 @@ use crate::names::{UnknownName, parse};
 /// records later in the log. So if [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
 /// was detected, the dialect also includes these records. With the dialect that
 /// [`detect`](crate::ops::detect) or a reader returns, they are read as
-/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constants themselves, they are
-/// read as fragments of an unknown type.
+/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant `LEVELDB` or
+/// `RECYCLABLE` itself, they are read as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -52,9 +52,9 @@ use crate::names::{UnknownName, parse};
 #[derive(Clone, Copy)]
 pub struct Dialect(&'static Spec);
 
-/// The data describing a dialect. Several values can have the same name. Some dialects have one
-/// value if they are named and another if they are detected, and SwanLab has one value for each
-/// version of its file header.
+/// The data describing a dialect. Several values can have the same name. Some dialects have two
+/// values: one is used if the dialect is named, the other if it is detected. SwanLab has one value
+/// for each version of its file header.
 #[derive(Clone, Copy)]
 struct Spec {
     name: &'static str,
@@ -92,10 +92,10 @@ impl Dialect {
         Dialect::PACKED,
     ];
 
-    /// The dialects that can be identified by their fragments, in the order in which they are tried
-    /// on a fragment from an unknown log. Every other dialect uses the same fragments as one of
-    /// these and can only be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB`
-    /// and `PEBBLE`, because either engine may have written a fragment of a recyclable type.
+    /// The dialects that can be identified by their fragments. For a fragment from an unknown log,
+    /// they are tried in this order. Every other dialect uses the same fragments as one of these
+    /// and can only be identified by its file header. `RECYCLABLE` is tried before `ROCKSDB` and
+    /// `PEBBLE`, because either engine may have written a fragment of a recyclable type.
     pub(crate) const BY_RANK: &'static [Dialect] = &[
         Dialect::LEVELDB,
         Dialect::RECYCLABLE,
@@ -140,8 +140,8 @@ impl Dialect {
     }
 
     /// Checks whether fragments may carry their log's number, which distinguishes them from stale
-    /// fragments. The end of a log with a number depends on all earlier bytes, so such logs are not
-    /// read in parallel.
+    /// fragments. If fragments carry a log number, the end of the log depends on all earlier bytes,
+    /// so the log is not read in parallel.
     pub const fn has_log_numbers(self) -> bool {
         self.0.kinds.header_len_max > HEADER_LEN
     }
@@ -212,8 +212,8 @@ impl Dialect {
     }
 
     /// Returns the complete fragment with a valid checksum at the start of `bytes`. If
-    /// `verify_checksums` is false, any complete fragment is returned, but if the type has two
-    /// forms, the checksum still determines which is used.
+    /// `verify_checksums` is false, any complete fragment is returned. For a type with two forms,
+    /// the checksum still determines the form.
     #[inline]
     pub(crate) fn valid(self, bytes: &[u8], verify_checksums: bool) -> Option<Valid> {
         let is_right = |header: Header, covered: &[u8]| header.masked_crc == self.checksum().stored(covered);
@@ -229,9 +229,9 @@ impl Dialect {
         by_checksum.or_else(|| self.valid_if(bytes, |_, _| true))
     }
 
-    /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. For a type
-    /// with two forms, this is the end in the form with a valid checksum, or in the first form if
-    /// neither has one.
+    /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. If the type
+    /// has two forms, the form with a valid checksum determines the end. If neither checksum is
+    /// valid, the first form determines it.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(

@@ -23,8 +23,8 @@ pub(super) static RECYCLABLE: Spec = Spec {
 };
 
 impl Dialect {
-    /// Pebble's write-ahead log: types 1 to 4, 5 to 8, and 9 to 12, and the end-of-log trailer.
-    /// Types 9 to 12 contain an offset that says how far the file had been synced.
+    /// Pebble's write-ahead log: types 1 to 12 and the end-of-log trailer. Types 9 to 12 contain an
+    /// offset that says how far the file had been synced.
     pub const PEBBLE: Dialect = Dialect(&PEBBLE);
 
     /// The dialect of a log that either RocksDB or Pebble could have written: types 1 to 8, and

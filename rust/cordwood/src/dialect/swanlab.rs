@@ -53,8 +53,8 @@ impl Dialect {
 
     /// Returns the version in the file header, if the dialect has several versions. For
     /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. Until a decoder has
-    /// read the file header, its [`format`](crate::codec::Decoder::format) contains the version of
-    /// a new file. After that, it contains the log's actual version.
+    /// read the file header, its [`format`](crate::codec::Decoder::format) contains the version
+    /// that new files use. After that, it contains the log's actual version.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -102,8 +102,8 @@ fn is_known(version: u8) -> bool {
     version == PROTOBUF || JSON.contains(&version)
 }
 
-/// Returns the version that differs from `stated` in the fewest bits, or the first of several such
-/// versions.
+/// Returns the version that differs from `stated` in the fewest bits. If there are several, returns
+/// the first.
 fn nearest(stated: u8, versions: &[u8]) -> u8 {
     let flipped_bits = |version: &&u8| (stated ^ **version).count_ones();
     versions.iter().min_by_key(flipped_bits).copied().unwrap_or(stated)

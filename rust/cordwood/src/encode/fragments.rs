@@ -15,8 +15,8 @@ pub(super) struct Fragments {
     /// The form of record fragments.
     pub(super) form: Form,
     has_leveldb_headers: bool,
-    /// The file offset where a file header or the mark of a packed log is written: 0, or the end of
-    /// the padding if the mark must be repeated after padding.
+    /// The file offset where a file header or a packed log's mark is written. This is 0 unless the
+    /// mark must be repeated after padding. In that case, it is the end of the padding.
     pub(super) start_at: u64,
 }
 
@@ -172,8 +172,8 @@ const STATES: [u32; 0x80] = {
     states
 };
 
-/// A job, compiled with the checksum kernel's instructions, that appends a fragment with a LevelDB
-/// header.
+/// A job that appends a fragment with a LevelDB header. It is compiled with the checksum kernel's
+/// instructions.
 pub(super) struct Plain<'a> {
     /// The type byte of the fragment, which is less than 0x80.
     pub(super) kind: u8,

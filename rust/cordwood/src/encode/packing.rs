@@ -12,8 +12,8 @@ use crate::copy::{SHORT, copy_short};
 use crate::dialect::{Form, LogFormat};
 use crate::format::{BLOCK_LEN, HEADER_LEN, encoded_len};
 
-/// The position in `bytes` where a container's data starts. There is enough space before it for any
-/// possible lengths: a container has at most one record for each byte of a block, and only a few
+/// The position in `bytes` where a container's data starts. There is always enough space before it
+/// for the lengths. A container has at most one record per byte of a block, and only a few of its
 /// records can have a two-byte length.
 const DATA_START: usize = HEAD_LEN_MAX + BLOCK_LEN + 2 * (ZSTD_LEN_MAX / SHORT_LEN_MAX + 2);
 
@@ -31,7 +31,7 @@ pub(super) struct Packing {
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block it starts in.
     room: usize,
-    /// An upper limit on the combined size of the records' lengths and data. If a record's data
+    /// An upper limit on the total size of the records and their length fields. If a record's data
     /// (without its length) keeps the total below the limit, the record goes into the open
     /// container, and the container remains open. The limit is 0 if no container is open.
     limit: usize,
@@ -176,8 +176,7 @@ impl Packing {
             // length takes at least one byte.
             Codec::Zstd => self.room - 1,
         };
-        // With this bound, a record that is too long to share a container is never within the
-        // limit.
+        // With this bound, a record that is too long to share a container always reaches the limit.
         let data_len_max = self.data_len_max().min(data_len + STORED_LEN_MAX);
         self.limit = room.min(lens_len + data_len_max);
     }
@@ -189,8 +188,8 @@ impl Packing {
     }
 
     /// Adds and counts records from `records` while they are within the limit. Returns the first
-    /// record that is not. Adds no records if a record within the limit could be longer than
-    /// `record_len_max`.
+    /// record that is not within the limit. Adds no records if a record within the limit could be
+    /// longer than `record_len_max`.
     // Inlining this function would leave too few registers for the loop.
     #[inline(never)]
     pub(super) fn add_all<R: AsRef<[u8]>>(
@@ -406,8 +405,9 @@ impl Frames {
     }
 }
 
-/// The open container while a loop adds records. The `filled` field is a copy, which the compiler
-/// can keep in registers. Dropping this value stores the copy back, even if `as_ref` panics.
+/// The open container that a loop is adding records to. The `filled` field is a copy, which the
+/// compiler can keep in registers. Dropping this value stores the copy back, even if `as_ref`
+/// panics.
 struct Filling<'a> {
     filled: Filled,
     packing: &'a mut Packing,

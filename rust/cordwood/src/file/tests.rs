@@ -1,4 +1,4 @@
-//! A test can change files between any two calls to the operating system.
+//! Lets a test change files between two calls to the operating system.
 
 use std::cell::RefCell;
 
@@ -15,8 +15,8 @@ pub(super) fn before_call() {
     }
 }
 
-/// Runs `work`. Calls `before` before each read of a file and, on Unix, before each check of a
-/// name, so that a test can change the files between any two calls of this thread.
+/// Runs `work`. Calls `before` ahead of each read of a file and, on Unix, ahead of each check of a
+/// name. A test can use it to change the files between two of these calls on this thread.
 pub(crate) fn with_calls<T>(before: impl FnMut() + 'static, work: impl FnOnce() -> T) -> T {
     /// Removes the function, even if `work` panics, because the next test may run in the same
     /// thread.

@@ -1,4 +1,4 @@
-//! A fragment, or other bytes in a file that are listed like a fragment.
+//! A fragment or a gap in a file.
 
 use crate::damage::Reason;
 use crate::format::FragmentKind;
@@ -27,7 +27,7 @@ pub struct Fragment {
     pub computed_crc: Option<u32>,
     /// The log number, if headers of this type have one.
     pub log_number: Option<u32>,
-    /// An offset that shows how far the file had been synced, if headers of this type have one.
+    /// The offset up to which the file had been synced, if headers of this type have one.
     pub synced_offset: Option<u64>,
     /// Why the bytes were not returned: the reason for skipping the region that contains them.
     /// `None` if they are part of a record or a trailer.

@@ -75,8 +75,8 @@ impl Place<'_> {
             return self.bare(FragmentKind::Zeros, usize::MAX);
         }
         let len = self.damaged_len(scanned);
-        // In a damaged region, the reader has looked for a header only at the region's start.
-        // Elsewhere, the bytes are ordinary data.
+        // In a damaged region, the reader looks for a header only at the start. Elsewhere, the
+        // bytes are ordinary data.
         let header = (self.offset == self.region.start && self.is_fault())
             .then(|| self.damaged(len))
             .flatten();
@@ -161,8 +161,8 @@ impl Place<'_> {
         self.described(header, self.format.dialect.meaning(header.kind).form, len)
     }
 
-    /// Returns an entry of at most `len` bytes for `header`, which starts at this position and has
-    /// the given form.
+    /// Returns an entry of at most `len` bytes for `header`. The header has the given form and
+    /// starts at this position.
     fn described(&self, header: Header, form: Form, len: usize) -> Option<Fragment> {
         let covered = self.rest.get(KIND_AT..form.header_len() + usize::from(header.len));
         let checksum = self.format.dialect.checksum();

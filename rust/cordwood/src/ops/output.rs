@@ -12,7 +12,7 @@ use crate::reader::{Reader, Source};
 /// The number of bytes per write.
 const WRITE_LEN: usize = 1 << 20;
 
-/// A log being encoded and written to `to`. If `to` is a file, `path` is its path.
+/// A new log and its destination, `to`. If `to` is a file, `path` is its path.
 pub(super) struct Output<'a, W> {
     pub(super) to: W,
     pub(super) path: Option<&'a Path>,

@@ -51,7 +51,7 @@ impl PackOptions {
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
 /// The copy is strict: either it contains all records, or no log is written. Damage, an incomplete
-/// record at the end, and zeros are errors, because any of them may have been a record. The only
+/// record at the end, and zeros are errors, because each may mean that a record was lost. The only
 /// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
 /// left out.
 ///
@@ -61,9 +61,10 @@ impl PackOptions {
 /// the original log's records, and is byte-for-byte identical to that log if it contained only
 /// complete records.
 ///
-/// Refuses a log that couldn't be restored from its copy: one that has a log number, individually
-/// compressed records or engine metadata, or whose dialect is [`WANDB_OLD`](Dialect::WANDB_OLD) or
-/// a version of [`SWANLAB`](Dialect::SWANLAB) other than 2.
+/// Refuses logs that couldn't be restored from their copies. These are logs with a log number,
+/// individually compressed records or engine metadata. They also include
+/// [`WANDB_OLD`](Dialect::WANDB_OLD) logs, and [`SWANLAB`](Dialect::SWANLAB) logs of any version
+/// but 2.
 ///
 /// `source` should be a closed log, because records appended during the call may be missing from
 /// the copy. `source` is not changed, and `destination` must not exist. As with
@@ -241,7 +242,7 @@ fn never_packed(format: LogFormat, metadata_offset: Option<u64>, path: Option<&P
     Error::new(kind, path)
 }
 
-/// Returns the error for a region that may have been a record.
+/// Returns the error for a region that may have contained a record.
 fn not_a_record(region: SkippedRegion, path: Option<&Path>) -> Error {
     let error = Error::new(ErrorKind::Corruption { region }, path);
     match region.reason {

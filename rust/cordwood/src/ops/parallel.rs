@@ -17,9 +17,9 @@ use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 /// length, for readers in several threads or on several machines. Together, the readers return each
 /// event of the whole range once.
 ///
-/// Returns a single part if `file_len` is not known, under [`OnCorruption::Stop`], or in a dialect
-/// with log numbers, where the end of the log depends on all earlier bytes. Without a dialect,
-/// [`Dialect::LEVELDB`] is assumed.
+/// Returns a single part if `file_len` is not known or the policy is [`OnCorruption::Stop`]. Also
+/// returns a single part if the dialect has log numbers, because the end of the log then depends on
+/// all earlier bytes. Without a dialect, [`Dialect::LEVELDB`] is assumed.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -184,12 +184,12 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
     work(&mut whole)
 }
 
-/// Combines the outcomes of reading two consecutive ranges. The arguments for each range are its
-/// number of records, its skipped regions and how it ended.
+/// Combines the outcomes of reading two consecutive ranges. Each range is given as its number of
+/// records, its skipped regions and its [`End`].
 ///
-/// If no event starts in the second range, the first range's reader has already read past it, so
-/// the first range's result is used. That result is also used if it is a torn tail and the second
-/// range only continues that tail.
+/// If no event starts in the second range, the reader of the first range has already read past it.
+/// In that case, the first range's end is returned. It is also returned if that end is a torn tail
+/// and the second range contains only the rest of the tail.
 pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),
     (next_count, next_skipped, next_end): (u64, &Findings, End),

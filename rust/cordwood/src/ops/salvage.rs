@@ -64,9 +64,9 @@ impl SalvageOptions {
 /// a new log, `destination`. The report describes `source`. Records are only repaired if
 /// [`SalvageOptions::repair_bit_flips`] is set.
 ///
-/// The new log has the same format as `source`: its dialect and log number, the form of its
-/// fragments, the engine metadata, its compression, and its end-of-log trailer, if any.
-/// [`Report::not_kept`] lists the properties that could not be kept.
+/// The new log has the same format as `source`: the same dialect, log number, fragment form, engine
+/// metadata and compression, and the same end-of-log trailer, if any. [`Report::not_kept`] lists
+/// the properties that could not be kept.
 ///
 /// RocksDB and Pebble take a log's number from its file name, and would read the log as empty if
 /// that number differed from the one in the records. For this reason, a `destination` whose name
@@ -108,9 +108,9 @@ impl SalvageOptions {
 /// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
 ///   [segment](crate::segments), because a copy doesn't start at a segment's offset.
 /// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed, and this
-///   build can't read any of its records because it lacks the `zstd` feature. No log is written.
-/// * [`ErrorKind::OtherLog`] if all of `source` belongs to a log other than the one given by its
-///   name or the options. No log is written.
+///   build lacks the `zstd` feature needed to read its records. No log is written.
+/// * [`ErrorKind::OtherLog`] if every fragment in `source` carries a log number other than the
+///   expected one. The expected number is in the options or in the file's name. No log is written.
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
 ///   and [`ErrorKind::OverBudget`], but never [`ErrorKind::Corruption`]. No log is written.
 #[cfg(feature = "fs")]

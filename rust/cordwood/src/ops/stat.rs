@@ -15,9 +15,9 @@ use crate::reader::{Reader, SeekSource, Source};
 
 /// Statistics about a log.
 ///
-/// The sum `stored_len + header_len + trailer_len + skipped_len` is the length of the file, if it
-/// was read from start to end and no record in a container was too long. If a record was too long,
-/// the sum counts its bytes twice.
+/// If the whole file was read, its length is `stored_len + header_len + trailer_len + skipped_len`.
+/// The exception is a container with a record that was too long: the sum counts that record's bytes
+/// twice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stat {
@@ -54,7 +54,7 @@ pub struct Stat {
     pub container_len: u64,
     /// The number of records in containers.
     pub packed_count: u64,
-    /// The number of data bytes of records in containers.
+    /// The total length of the records in containers, in bytes.
     pub packed_len: u64,
     /// The number of trailer bytes. If the rest of a block is too short for another header, it
     /// becomes a trailer.

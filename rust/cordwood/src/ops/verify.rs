@@ -55,8 +55,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns whether no damage was found: no regions of [`Severity::Corruption`] and no repairs.
-    /// A torn tail is not damage.
+    /// Returns true if no damage was found: no region has [`Severity::Corruption`], and nothing was
+    /// repaired. A torn tail is not damage.
     pub fn is_ok(&self) -> bool {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
@@ -209,8 +209,8 @@ pub(super) fn report<S: Source>(
 /// Runs [`verify`] on a file in `threads` threads, each reading a part of it.
 ///
 /// The report is the same no matter how many threads there are. Pipes and devices are read by one
-/// thread, and so is any file under [`OnCorruption::Stop`](crate::OnCorruption::Stop), where the
-/// result depends on all earlier bytes.
+/// thread. Under [`OnCorruption::Stop`](crate::OnCorruption::Stop), files are also read by one
+/// thread, because the result depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
 /// second pass. If an engine is writing the log over an older one, a reader may see the older log's
@@ -252,10 +252,10 @@ pub fn verify_parts<S: SeekSource + Send>(mut readers: Vec<Reader<S>>, parts: &P
 }
 
 /// Like [`verify`], but for a file that another program may be writing to. `options` are the
-/// options of `reader`. If a log with a number seems damaged, it is read again. If another program
-/// is overwriting an older log with this one, the first pass may have read past the end of this
-/// log, into older bytes that were about to be overwritten. A source that cannot seek is read only
-/// once.
+/// options that `reader` was opened with. If a log with a number seems damaged, it is read again.
+/// If another program is overwriting an older log with this one, the first pass may have read past
+/// the end of this log, into older bytes that were about to be overwritten. A source that cannot
+/// seek is read only once.
 fn verify_live<S: SeekSource>(reader: &mut Reader<S>, options: &ReadOptions) -> Result<Report, Error> {
     // The format at the start of the log. A format found later would apply only to the bytes after
     // it.

@@ -155,9 +155,9 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Passes the next record to `make` if it [has been found](Self::found), and returns the value
-    /// that `make` returns. If `make` returns `None`, the record is not taken and remains the next
-    /// one. Use this function if you look at each record only once.
+    /// If the next record [has been found](Self::found), passes it to `make` and returns the
+    /// result. If `make` returns `None`, the record is not taken and remains the next one. Use this
+    /// function if you look at each record only once.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -238,7 +238,7 @@ impl<S: Source> Reader<S> {
 
     /// Reads once from the source. Call this function after [`find`](Self::find) has returned
     /// `false`. If the read fails, the error becomes the next [finding](Self::found), and a later
-    /// call tries again. Does not read if there is already a finding.
+    /// call tries again. Does nothing if something has already been found.
     pub fn read_more(&mut self) {
         if !self.has_found()
             && let Err(error) = self.fill()

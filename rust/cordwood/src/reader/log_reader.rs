@@ -63,8 +63,8 @@ pub struct Reader<S = StreamSource<FileReader>> {
     /// How many salvaged records were left out, or `None` if salvaged records are returned.
     left_out_count: Option<u64>,
     end: Option<End>,
-    /// The finding (a single record, a region, an error or the end) that follows the decoder's
-    /// current run of records, if that finding hasn't been taken yet.
+    /// The finding that follows the decoder's current run of records, if it hasn't been taken yet.
+    /// A finding is a single record, a region, an error or the end.
     pub(super) last: Option<Result<Step, Error>>,
     pub(super) path: Option<PathBuf>,
 }
@@ -277,8 +277,8 @@ impl<S: SeekSource> Reader<S> {
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
     /// end of the range. The decoder itself does not stop there, because it only looks for runs of
     /// records if it may read the whole block. The caller must therefore stop at the end of the
-    /// range. If `stays` is true and the open container includes `range.start`, the reader seeks
-    /// only if it is already past `range.start`.
+    /// range. If `stays` is true and `range.start` is in the open container, the reader seeks only
+    /// if it is already past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
         // A decoder created for a range stops at the end of that range, so the reader must seek.
@@ -715,10 +715,10 @@ impl<S: Source> Reader<S> {
         self.source.window().at(region.start, len)
     }
 
-    /// Returns the length of the whole file in bytes, if the source knows it or has reached the end
-    /// of the file. For a log in [`segments`](crate::segments), returns the offset of the end of
-    /// the log. If the file has grown since it was opened, the result includes at least the bytes
-    /// that have been read.
+    /// Returns the length of the whole file in bytes. Returns `None` if the source's length is not
+    /// known and the end of the file has not been reached. For a log in
+    /// [`segments`](crate::segments), returns the offset of the end of the log. If the file has
+    /// grown since it was opened, the result includes at least the bytes that have been read.
     pub fn file_len(&self) -> Option<u64> {
         let window = self.source.window();
         let seen = window.is_last.then(|| window.end_offset());
@@ -733,7 +733,7 @@ impl<S: Source> Reader<S> {
     /// Returns the flipped bit if a single flipped bit explains `region`. `region` must be the last
     /// region returned, either in an event or in an error.
     ///
-    /// Returns `None` if a flipped bit cannot cause damage that has this reason, or if
+    /// Returns `None` if a flipped bit cannot cause this kind of damage, or if
     /// [`locate_bit_flip`](crate::damage::locate_bit_flip) finds no such bit. Each call repeats the
     /// search, which takes as long as [`locate_bit_flip`](crate::damage::locate_bit_flip).
     ///

@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record that a block trailer or a skipped region separates
-    /// from the next record.
+    /// The index and end offset of each record with a gap before the next record. The gap is a
+    /// block trailer or a skipped region.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -67,7 +67,7 @@ impl RecordBatch {
         &self.record_offsets
     }
 
-    /// Returns the file offset just past the record with the given index, counted from 0. The next
+    /// Returns the file offset just past the record with the given index, counting from 0. The next
     /// record starts here, unless a block trailer or a skipped region comes first.
     pub fn record_end_offset(&self, index: usize) -> Option<u64> {
         let next = index.checked_add(1)?;
@@ -110,7 +110,7 @@ impl RecordBatch {
         self.end_offset
     }
 
-    /// Returns the record with the given index, counted from 0.
+    /// Returns the record with the given index, counting from 0.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (&start, &end) = self.offsets.get(index).zip(self.offsets.get(index + 1))?;
         self.data.get(start as usize..end as usize)
@@ -133,8 +133,8 @@ impl RecordBatch {
     }
 
     /// Checks whether the batch is full. A batch is full once it contains `target_len` bytes of
-    /// data. With at least 65,536 records, it is also full once the offsets of the records and of
-    /// their data take `target_len` bytes of memory.
+    /// data. It is also full once it has at least 65,536 records and its offsets (two per record)
+    /// take up `target_len` bytes of memory.
     #[inline]
     pub fn is_full(&self, target_len: usize) -> bool {
         self.data.len() >= target_len || self.len() >= count_max(target_len)

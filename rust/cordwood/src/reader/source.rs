@@ -17,10 +17,10 @@ const WINDOW_LEN: usize = 1 << 18;
 
 /// Each byte's address in the buffer is congruent to its file offset modulo this page size.
 ///
-/// The kernel copies from its pages with `rep movsb`. If the destination is 1 to 31 bytes further
-/// into its page than the source, processors mistake the copy for an overlapping one and copy byte
-/// by byte, which is five times slower on Zen 3. Large allocations start 16 bytes into a page, so
-/// without alignment nearly every read would be this slow.
+/// The kernel copies from its pages with `rep movsb`. If the destination's offset in its page is 1
+/// to 31 bytes greater than the source's, processors mistake the copy for an overlapping one and
+/// copy byte by byte. On Zen 3, this is five times slower. Large allocations start 16 bytes into a
+/// page, so without alignment nearly every read would be this slow.
 const PAGE_LEN: usize = 4096;
 
 /// Supplies windows onto a file.
@@ -356,8 +356,8 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Returns how many bytes to request in the next read. Inside the range, this is everything up
-    /// to the range's end. The last record may extend far past the end of the range, so reading
+    /// Returns how many bytes to request in the next read. Before the end of the range, this is the
+    /// rest of the range. The last record may extend far past the end of the range, so reading
     /// continues there. The first read past the end requests one block, and each later one requests
     /// as many bytes as have already been read past the end.
     fn len_to_read(&self) -> usize {
@@ -517,7 +517,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// Returns the error for a source that starts after the first byte that must be read.
+/// Returns the error for a source that starts too late, after the first byte to be read.
 #[cold]
 pub(super) fn starts_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(

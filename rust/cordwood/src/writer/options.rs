@@ -29,8 +29,8 @@ options! {
         pub compression: Option<Compression> = None, into with_compression;
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can only
-        /// be read if the reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. To read a record of more than 1 GiB,
+        /// a reader needs a higher `record_len_max` as well.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

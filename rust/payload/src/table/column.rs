@@ -13,8 +13,9 @@ use super::view::View;
 
 /// A column, the items of a list, or a field of a structure.
 ///
-/// The last entry of a column being built is always a value: nulls are appended only before the
-/// next value or when the column is completed, so a column without values costs almost nothing.
+/// Nulls are appended only before the next value or when the column is completed, so a column
+/// without values costs almost nothing. If the column's type is given, however, an explicit null is
+/// appended immediately.
 #[derive(Debug)]
 pub struct Column {
     kind: Type,
@@ -42,7 +43,7 @@ pub enum Values {
     F64(Vec<f64>),
     /// Text, bytes or JSON.
     Bytes {
-        /// The offset of each value in `data`, followed by the end of the last one, so there is one
+        /// The offset of each value in `data`, followed by the end of the last value. There is one
         /// more offset than there are values.
         offsets: Vec<i32>,
         /// The bytes of all values, with no gaps.
@@ -50,8 +51,8 @@ pub enum Values {
     },
     /// Lists.
     List {
-        /// The index of each list's first item in `items`, followed by the index where the last
-        /// list ends, so there is one more offset than there are lists.
+        /// The index in `items` of each list's first item, followed by the end of the last list.
+        /// There is one more offset than there are lists.
         offsets: Vec<i32>,
         /// The items of all lists, with no gaps.
         items: Box<Column>,
@@ -199,8 +200,8 @@ impl Column {
             (Values::F64(values), View::Int(value)) => push(values, value as f64)?,
             (Values::Bytes { offsets, data }, value) => {
                 match (value, self.kind.made_as()) {
-                    // If the column has a given type that is built as JSON, text is stored without
-                    // quotation marks.
+                    // In a column of a given type, text has no quotation marks, even if the column
+                    // is built as JSON.
                     (View::Text(text), _) if self.kind != Type::Json => append(data, text.as_bytes())?,
                     (View::Bytes(bytes), Type::Bytes) => append(data, bytes)?,
                     (value, _) => {
@@ -237,7 +238,7 @@ impl Column {
         self.len > index
     }
 
-    /// Completes the column so that it has `len` rows.
+    /// Completes the column by padding it to `len` rows.
     ///
     /// # Errors
     ///

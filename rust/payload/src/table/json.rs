@@ -12,11 +12,11 @@ use crate::{PathElement, PathId};
 /// How bytes are converted to text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BytesAs {
-    /// As the structure `{"base64": "..."}`.
+    /// The structure `{"base64": "..."}`.
     #[default]
     Object,
-    /// As text if the bytes are UTF-8, and otherwise as the structure. Tables, however, omit rows
-    /// with bytes that are not UTF-8.
+    /// Text if the bytes are UTF-8, and the structure otherwise. However, tables omit rows with
+    /// bytes that are not UTF-8.
     Text,
     /// Hexadecimal digits.
     Hex,
@@ -200,8 +200,8 @@ fn write_float(out: &mut Text, value: f64) {
         let start = out.len();
         push(out, format_args!("{value:?}"));
         let text = &out.text[start..];
-        // Two 17-digit numbers can only be equally close if the exact value has 18 digits, and
-        // therefore at most 21 bits after the binary point.
+        // Two 17-digit numbers can be equally close only if the exact value has 18 digits. Such a
+        // value has at most 21 bits after the binary point.
         if (value * (1_u64 << 21) as f64).fract() == 0.0
             && digit_count(text) == 17
             && let Some((_, fraction)) = text.split_once('.')
@@ -254,7 +254,8 @@ pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // March to July are five months with a total of 153 days, as are August to December.
+    // The five months from March to July have 153 days in total, and so do those from August to
+    // December.
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let year = 400 * era + year_of_era + i64::from(month >= 10);

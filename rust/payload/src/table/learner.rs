@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Finds the places in the node where the values are of different kinds that have no common
-    /// type. Collects each place's name and kinds.
+    /// Finds the places in the node where the values have several kinds without a common type.
+    /// Collects each place's name and kinds.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {
@@ -151,8 +151,8 @@ struct Room {
 }
 
 impl Room {
-    /// Counts one more field, and returns whether there was room for it. The field is counted even
-    /// if there was no room.
+    /// Counts one more field, and returns whether there was room for it. The field is counted
+    /// either way.
     fn take(&mut self) -> bool {
         self.own_count += 1;
         self.field_count += 1;
@@ -163,9 +163,9 @@ impl Room {
 /// Learns the columns of a table from its rows.
 ///
 /// A column whose values all have the same type has that type. Integers mixed with floating-point
-/// numbers become floating-point numbers, unless an integer is too large to convert exactly. Lists
-/// become a list with one item type, and objects become a structure with the fields of all the
-/// objects. All other values become JSON.
+/// numbers become floating-point numbers, unless an integer is too large to convert exactly. A
+/// column of lists gets a single item type. A column of objects becomes a structure with the fields
+/// of all the objects. All other values become JSON.
 #[derive(Debug, Clone)]
 pub struct Learner {
     limits: Limits,
@@ -202,7 +202,7 @@ impl Learner {
         true
     }
 
-    /// Checks whether, since the last call, a column was added or a column's type may have changed.
+    /// Checks whether a column was added, or a column's type may have changed, since the last call.
     /// If not, the rows since then have not affected the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
@@ -243,7 +243,7 @@ impl Learner {
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one value in a row. Searches for the value's column starting at `hint`, and
+    /// Learns from one cell of a row. Searches for the cell's column starting at `hint`, and
     /// returns the column's number.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;

@@ -8,9 +8,9 @@ pub struct Names {
     names: Vec<Box<str>>,
     keys: Vec<Key>,
     numbers: HashMap<Box<str>, usize>,
-    /// The number of a name is in the slot that the name's key selects. The rare names whose slot
-    /// was already taken are not in this table. Looking up a slot is much faster than using a hash
-    /// table, which has to resist names chosen to collide.
+    /// The slot selected by a name's key holds the name's number. A few names are not in this
+    /// table, because their slots were already taken. Looking up a slot is much faster than using a
+    /// hash table, which has to resist names chosen to collide.
     slots: Vec<u32>,
 }
 

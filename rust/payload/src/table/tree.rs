@@ -228,7 +228,7 @@ impl<'v> Parser<'v> {
     fn object(&mut self, level_count: usize) -> Result<Vec<Item<'v>>, Box<Refused>> {
         self.at += 1;
         let mut items: Vec<Item<'v>> = Vec::new();
-        // The positions of the lone surrogates in names, by the index of the name.
+        // Maps the index of a name to the positions of its lone surrogates.
         let mut surrogates = HashMap::new();
         if self.take(b'}') {
             return Ok(items);
@@ -342,8 +342,8 @@ impl<'v> Parser<'v> {
     }
 }
 
-/// Parses the JSON number at `start` and stores it in `value`. Returns the offset of the number's
-/// end.
+/// Parses the JSON number at `start` and stores it in `value`. Returns the offset where the number
+/// ends.
 #[inline(always)]
 pub(super) fn parse_number<'v>(
     text: &'v [u8],
@@ -414,8 +414,8 @@ static TENS: [f64; 20] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 ];
 
-/// Returns the end of the digits at `start`. Appends them to `number`, which wraps around if there
-/// are too many.
+/// Returns the end of the digits at `start`. Appends the digits to `number`, which wraps around on
+/// overflow.
 #[inline(always)]
 fn digits_end(text: &[u8], start: usize, number: &mut u64) -> usize {
     let mut end = start;

@@ -72,8 +72,8 @@ impl<N: AsRef<str>> FromIterator<(N, Type)> for Fields {
 pub struct Given {
     /// The name of the type in Arrow, for messages.
     pub name: String,
-    /// The type used to build the columns. A text type is built as JSON with no quotation marks
-    /// around text. The types of any fields or items are also given types.
+    /// The type used to build the columns. A text type is built as JSON, but its text has no
+    /// quotation marks. If the type has fields or items, their types are also given types.
     pub made_as: Type,
     /// The values that fit this type.
     pub fits: Fits,
@@ -89,7 +89,7 @@ pub enum Fits {
     Same,
     /// No value.
     Nothing,
-    /// Integers with this many bits, and floating-point numbers equal to such an integer.
+    /// Integers with this many bits, and floating-point numbers equal to one of these integers.
     Integers(u64),
     /// Integers with at most this many digits. The columns are built as JSON.
     Digits(u64),
@@ -99,7 +99,7 @@ pub enum Fits {
     Bytes,
     /// Lists with this many items, or byte strings of this length.
     Count(u64),
-    /// Times that are multiples of this many nanoseconds.
+    /// Times in whole units of this many nanoseconds.
     Times(u64),
     /// Structures. The columns are built as lists of a structure with two fields, `key` and
     /// `value`.
@@ -131,8 +131,8 @@ impl fmt::Display for Type {
     }
 }
 
-/// A cell count too large for any batch of more than one row. In a fixed-size list, each item
-/// counts as a cell.
+/// The maximum cell count of a given type. A batch can contain only one row with this many cells.
+/// In a fixed-size list, each item counts as a cell.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
 impl Type {

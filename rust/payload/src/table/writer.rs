@@ -1,4 +1,4 @@
-//! Turns records into a table: selects and learns the columns of decoded rows, and writes the rows.
+//! Turns records into a table: decodes rows, selects and learns the columns, and writes the rows.
 
 use std::collections::{HashMap, TryReserveError};
 use std::mem;
@@ -59,7 +59,8 @@ pub struct Options {
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// A column of a row has the same name as one of the cells at the start of each row.
+    /// A row contains a cell with this name, but the table puts one with the same name at the start
+    /// of each row.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
@@ -139,7 +140,7 @@ pub struct Table {
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
-    /// Set once the table has decided whether to open.
+    /// Whether the decision to open the table or not has been made.
     is_decided: bool,
     record: Current,
 }
@@ -162,14 +163,14 @@ struct Written {
 #[derive(Debug, Default)]
 struct Current {
     index: usize,
-    /// The address and length of the record's bytes. The bytes of rows at the end of a log are not
-    /// in a record.
+    /// The address and length of the record's bytes. The address is 0 for the rows at the end of a
+    /// log, because their bytes are not in a record.
     bytes: (usize, usize),
     /// The index of the record to resume with if there was no room for one of its rows. The decoder
     /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were counted but not kept because their record had too many.
+    /// The number of faults that were only counted, because their record had too many to keep.
     more_fault_count: u64,
 }
 
@@ -247,9 +248,9 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         start: usize,
     ) -> usize {
-        // If rows at the end of earlier logs have been counted, the table has learned from them
-        // without writing them. It must not be opened now, because those rows would be missing from
-        // it.
+        // Any rows counted so far are from the end of earlier logs. The table has learned from them
+        // but has not written them. If there are any, the table must not be opened now, because
+        // these rows would be missing from it.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -324,8 +325,8 @@ impl Table {
     }
 
     /// Returns the faults found since the last call, each with the index of its record. Also
-    /// returns the number of faults that were counted but not kept because their record had too
-    /// many.
+    /// returns the number of faults that were only counted, because their record had too many to
+    /// keep.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -345,8 +346,8 @@ impl Table {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Stops writing rows. From then on, the table learns columns from rows but does not write the
-    /// rows, as if a row had needed a new column.
+    /// Stops writing rows. From then on, the table only learns columns from the rows, just as it
+    /// does after a row that needs a new column.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
         self.is_decided = true;

@@ -12,13 +12,14 @@ static SHIFTS: [u32; 2 * WORDS_MAX + 1] = shifts(8);
 /// Advances `state` over `data`, except for the last few bytes. Returns the new state and the
 /// remaining bytes, which are fewer than `min_len`.
 ///
-/// The data is split into three parts, each processed by its own chain. The state of each of the
-/// first two parts is then advanced over the parts that follow it.
+/// The data is split into three parts, each processed by its own chain. The states of the first two
+/// parts are then advanced to the end of the third part.
 ///
 /// `crc` advances a state over a word. The old and new states are 64-bit numbers whose upper 32
-/// bits are zero, because on x86-64 an extra instruction to clear those bits would lengthen a chain
-/// by a third. `sum_of_products` returns the unreduced sum `a * x + b * y` for `[a, b]` and `[x,
-/// y]`.
+/// bits are zero. With 32-bit states, x86-64 would need an extra instruction to clear those bits,
+/// which would lengthen a chain by a third.
+///
+/// `sum_of_products` returns the unreduced sum `a * x + b * y` for `[a, b]` and `[x, y]`.
 ///
 /// Create both closures in a function with `#[target_feature]`, so that the closures can use its
 /// instructions. `three_chains` is inlined into that function, and the closures are inlined into

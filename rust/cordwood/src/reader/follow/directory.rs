@@ -48,8 +48,8 @@ pub(super) struct Next {
     pub(super) is_after_pruning: bool,
 }
 
-/// Returns the log offset of the file that contains the log offset `start`. If `start` is 0,
-/// returns the offset of the log's first file.
+/// Finds the file that contains the log offset `start`, and returns the log offset where that file
+/// begins. If `start` is 0, returns the offset of the log's first file.
 pub(super) fn origin_of(path: &Path, start: u64) -> Result<u64, Error> {
     let segments = list_log(path)?;
     let before = segments.partition_point(|segment| segment.offset <= start);

@@ -76,17 +76,17 @@ pub(super) enum Last {
 ///
 /// * A record is returned once it is complete; until then, the follower waits for the remaining
 ///   bytes. It also waits at zeros, because a writer may have preallocated the space.
-/// * Damage is reported once a later block starts with a valid fragment, because writes become
-///   visible in order. It is also reported if it persists after
+/// * Damage is reported as soon as a later block starts with a valid fragment, because writes
+///   become visible in order. It is also reported if it persists after
 ///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
 /// * [`offset`](Self::offset) only advances past reported bytes. To resume later, store the offset
 ///   and pass it as [`start`](FollowOptions::start).
 ///
 /// Once the dialect is known, a poll that finds no event costs one `stat` of the path. If an
 /// incomplete record or zeros follow the offset, it also reads up to one block. If more blocks
-/// follow, as in a preallocated file, it also reads the headers at the start of up to 256 of them.
-/// Once the path refers to another file, the headers of all remaining blocks are read, over several
-/// polls if necessary, before [`Poll::Rotated`] is returned.
+/// follow, as in a preallocated file, it also reads the first header of up to 256 of them. Once the
+/// path refers to another file, the headers of all remaining blocks are read, over several polls if
+/// necessary, before [`Poll::Rotated`] is returned.
 ///
 /// The follower keeps an incomplete record in memory, except for its last block. This takes up to
 /// [`record_len_max`](FollowOptions::record_len_max) bytes. Once the record is complete, its bytes
@@ -254,8 +254,8 @@ impl Follower {
         })
     }
 
-    /// Returns whether the last poll delayed reporting a rotation because the replaced file has not
-    /// been fully probed yet. If so, [`delay`](Self::delay) returns zero.
+    /// Returns whether the last poll held back a rotation because it had not finished probing the
+    /// replaced file. If so, [`delay`](Self::delay) returns zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
@@ -340,8 +340,8 @@ impl Follower {
     }
 
     /// Checks whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record
-    /// without reading the file: either a record found along with the previous record, or a record
-    /// not taken yet.
+    /// without reading the file. That record was either found along with the previous one or has
+    /// not been taken yet.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
@@ -364,7 +364,7 @@ impl Follower {
     }
 
     /// Waits for the next event and returns it. Keeps waiting as long as [`poll`](Self::poll)
-    /// returns [`Poll::NotYet`], and returns that result once `timeout` has elapsed. Waits
+    /// returns [`Poll::NotYet`]. If `timeout` elapses first, returns [`Poll::NotYet`]. Waits
     /// indefinitely if `timeout` is `None`.
     ///
     /// # Errors
@@ -553,8 +553,8 @@ impl Follower {
     }
 
     /// Reads the file from `offset`. Then, if the format of the log is not known, tries to
-    /// determine it. This must happen after the read: if the start of the file were read first, a
-    /// writer could write it in the meantime, and the bytes read here would be decoded in the wrong
+    /// determine it. This must happen after the read. Otherwise, a writer could write the start of
+    /// the file between the two reads, and the bytes read here would be decoded in the wrong
     /// format. Returns whether the log must be reread in another format.
     fn read(&mut self, offset: u64, status: FileStatus) -> Result<bool, Error> {
         self.file.read(offset, status.file_len)?;
@@ -620,7 +620,7 @@ impl Follower {
         self.file.is_final && self.file.joint.takes(region, end)
     }
 
-    /// Makes the decoder skip the bytes at which it is waiting, at the start of the window. These
+    /// Makes the decoder skip the bytes at the start of the window, where it is waiting. These
     /// bytes are the rest of the block or a fragment of unknown type. Returns the step, and the
     /// part of the block that has not been written yet.
     fn step_over(&mut self) -> (Step, Option<Rest>) {
@@ -740,7 +740,7 @@ impl Follower {
     }
 
     /// Returns the result of a poll that has no event to report. If the path refers to another
-    /// file, this first determines the format of the log from the existing bytes, as a reader of
+    /// file, first determines the format of the log from the existing bytes, just as a reader of
     /// the whole file would. Returns `None` if this call has determined the format.
     fn waits(&mut self, reason: WaitReason, status: FileStatus) -> Result<Option<Reported>, Error> {
         if matches!(self.state, State::Identifying) && status.is_rotated && reason != WaitReason::Suspect {
@@ -753,9 +753,8 @@ impl Follower {
         Ok(Some(self.not_yet(reason, status)))
     }
 
-    /// Continues in the file and directory that now have the names of the followed file and
-    /// directory. The new ones may be copies. Returns an error if they don't belong to the followed
-    /// log.
+    /// Reopens the followed file and directory by name and continues there. The new ones may be
+    /// copies. Returns an error if they don't belong to the followed log.
     #[cold]
     fn reopen(&mut self) -> Result<(), Error> {
         let position = self.position()?;

@@ -15,9 +15,9 @@ use crate::trace::trace;
 impl Follower {
     /// Determines the format of the log if its contents so far reveal it. An undamaged start is
     /// enough. If the start is damaged, the follower waits until all bytes that determine the
-    /// format have been written, and then determines it as a reader of the whole file would. If
-    /// `is_last` is true, the follower does not wait, and uses the existing bytes. Returns whether
-    /// the log must be reread in another format.
+    /// format have been written. It then determines the format just as a reader of the whole file
+    /// would. If `is_last` is true, the follower does not wait, and uses the existing bytes.
+    /// Returns whether the log must be reread in another format.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Follower {
                 return Err(Error::new(ErrorKind::Foreign { foreign }, Some(&self.file.path)));
             }
             _ if is_written && is_undetected => {
-                // Determine the format as a reader of the whole file would.
+                // Determine the format just as a reader of the whole file would.
                 let before = self.is_known_log.then_some(self.format);
                 let is_new = self.set_format(before.unwrap_or(LogFormat::unknown()))?;
                 self.state = State::Reading;

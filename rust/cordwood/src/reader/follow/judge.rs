@@ -25,8 +25,9 @@ struct Place {
     is_passed: bool,
     /// Whether the bytes are a fragment from another log.
     is_stale: bool,
-    /// Whether the bytes may be an incomplete first fragment: the dialect of the log is not known,
-    /// and in at least one dialect the fragment would extend past the written bytes.
+    /// Whether the bytes may be an incomplete first fragment. This is possible if the dialect of
+    /// the log is not known and, in at least one dialect, the fragment would extend past the
+    /// written bytes.
     may_be_first: bool,
     /// Whether the bytes follow the start of an incomplete record.
     is_in_record: bool,
@@ -38,8 +39,8 @@ struct Place {
     is_part_of_header: bool,
     /// Whether the bytes are a header of type 0 and length 0.
     is_hole: bool,
-    /// Whether the bytes start with a header that a writer of the dialect could have written and
-    /// whose fragment extends past the written bytes.
+    /// Whether the bytes start with a header that a writer of the dialect could have written, and
+    /// the header's fragment extends past the written bytes.
     is_part_of_fragment: bool,
     /// Whether the bytes may be left over from an older log, which is only possible in a log with a
     /// number. In such a log, only a later fragment from the same log shows that the bytes are
@@ -52,8 +53,8 @@ type Line = (u8, fn(&Place) -> bool, Answer);
 
 /// The table in `docs/format/following.md`, "The answer of a poll". The first line whose condition
 /// holds gives the answer. Line 1 is checked before the facts about the bytes are gathered.
-/// `following.md` describes two exceptions, below its table and under "Dialects"; here, each
-/// exception comes before the line it overrides.
+/// `following.md` describes two exceptions, below its table and under "Dialects". In this code,
+/// each exception comes before the line that it overrides.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -176,8 +177,8 @@ impl Follower {
         }
         let (file, passed) = (&self.file, &mut self.unreported.passed);
         let is_passed = self.unreported.probes.any(block_end, status, |start| {
-            // At first, only the header is read. Most of these blocks are zeros or left over from
-            // an older log, and reading a gigabyte of them would fill the page cache.
+            // At first, only the header is read. Most of these blocks contain zeros or the remains
+            // of an older log, and reading a gigabyte of them would fill the page cache.
             let mut len = file.read_at(start, &mut block[..Form::Synced.header_len()])?;
             let meaning = format.dialect.meaning(block[KIND_AT]);
             let is_fragment = matches!(meaning.role, Role::Fragment(_));
@@ -215,9 +216,9 @@ impl Follower {
     }
 }
 
-/// Checks whether a fragment extends past the `written_len` bytes written so far, in a block with
-/// `left` bytes remaining. In a dialect that may gain new types, a fragment of unknown type may
-/// have a header of either form.
+/// Checks whether a fragment extends past the `written_len` bytes written so far. `left` is the
+/// number of bytes to the end of the block. In a dialect that may gain new types, a fragment of
+/// unknown type may have a header of either form.
 fn is_part_of_fragment(format: &LogFormat, header: Header, written_len: usize, left: usize) -> bool {
     let LogFormat { dialect, .. } = format;
     let is_to_come = || {

@@ -16,8 +16,7 @@ use crate::segments::{list_again, name_of};
 /// The number of bytes to request per read while catching up.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// The number of attempts to find a missing file for each listing of the directory. Listing is
-/// expensive.
+/// How many times to look for a missing file per listing of the directory. Listing is expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
@@ -61,7 +60,7 @@ pub(super) struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether the file is final and the first `len` bytes of `buffer` extend to its end.
+    /// Whether the file is final and the first `len` bytes of `buffer` reach the end of the file.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
@@ -198,8 +197,8 @@ impl LiveFile {
             });
             return Ok(true);
         }
-        // Either the followed file has grown in the meantime, or the next file is missing, or both
-        // files were pruned.
+        // There are three possibilities: the followed file has grown in the meantime, the next file
+        // is missing, or both files were pruned.
         let is_listed = self.look_count == 0;
         self.look_count = (self.look_count + 1) % LOOKS_PER_LIST;
         if is_there && !is_listed {
@@ -238,16 +237,16 @@ impl LiveFile {
     /// the bytes of earlier reads, because bytes that were not a valid fragment may have changed.
     pub(super) fn read(&mut self, offset: u64, file_len: u64) -> io::Result<()> {
         // A read is longer than the previous one only if all bytes of the previous read were used.
-        // Without this rule, the follower would read even a gigabyte of zeros after the written
-        // part.
+        // Without this rule, the follower would read all zeros after the written part, even a
+        // gigabyte of them.
         let used = usize::try_from(offset.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         let was_of_use = self.len == self.read_len && used.saturating_add(BLOCK_LEN) > self.len;
         let wanted = if was_of_use { self.read_len * 2 } else { READ_LEN_MIN };
         self.read_len = wanted.clamp(READ_LEN_MIN, WINDOW_LEN);
         self.buffer.resize(self.buffer.len().max(self.read_len), 0);
         (self.offset, self.len, self.is_last) = (offset, 0, false);
-        // Bytes after `file_len` belong to the log only if this is its newest file, in which case
-        // the next read returns them.
+        // Bytes after `file_len` belong to the log only if this is the log's newest file. In that
+        // case, the next read returns them.
         let rest = usize::try_from(file_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let buffer = &mut self.buffer[..self.read_len.min(rest)];
         self.len = read_full_at(&self.file, buffer, offset.saturating_sub(self.origin))?;

@@ -25,8 +25,8 @@ options! {
         /// [`with_position`](Self::with_position).
         ///
         /// A follower may start in the middle of a record. It treats MIDDLE or LAST fragments at
-        /// its start as the rest of an earlier record, and skips them without reporting them, even
-        /// if the start of that record is damaged or missing.
+        /// its start as the rest of an earlier record. These fragments are skipped and not
+        /// reported, even if the start of that record is damaged or missing.
         pub start: u64 = 0;
         /// The position where an earlier follower ended. The follower checks that the log is still
         /// the same. Default: `None`.

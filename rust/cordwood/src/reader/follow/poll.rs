@@ -25,8 +25,8 @@ named! {
         /// rereads them before it reports damage.
         Suspect = "suspect",
         /// The follower has reported damage and is waiting for the rest of the block. Reading
-        /// continues at the next block or, if the file starts with damage, once the bytes after the
-        /// damage reveal the format of the log.
+        /// continues at the next block. If the file starts with damage, reading continues once the
+        /// bytes after the damage reveal the format of the log.
         Damaged = "damaged",
     }
 }

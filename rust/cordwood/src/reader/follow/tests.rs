@@ -1,4 +1,4 @@
-//! A writer changes the file between any two calls that a follower makes to the operating system.
+//! Tests a follower whose file changes between two of its calls to the operating system.
 //!
 //! A follower's poll makes several such calls, so one call can see a file before a write, and the
 //! next call can see it after the write. These tests use small logs, and try each write before the
@@ -22,8 +22,8 @@ use crate::file::tests::with_calls;
 use crate::format::{BLOCK_LEN, HEADER_LEN};
 use crate::segments::name_of;
 
-/// The tests try each write before every call up to this one. Later writes happen between two
-/// polls.
+/// The tests try each write before the first call, before the second call, and so on, up to this
+/// call. Later writes happen between two polls.
 const CALLS: usize = 9;
 
 /// One write, creation or renaming of a file.
@@ -49,8 +49,9 @@ fn formats() -> Vec<LogFormat> {
     formats
 }
 
-/// Returns records, including one that spans two blocks and one that spans three. Later blocks show
-/// that earlier ones are complete, and that the bytes that determine the format have been written.
+/// Returns records, including one that spans two blocks and one that spans three. Once a follower
+/// sees a later block, it knows that the earlier ones are complete, including the bytes that
+/// determine the format.
 fn records() -> Vec<Vec<u8>> {
     [5, 40_000, 10, 70_000, 3]
         .iter()
@@ -123,9 +124,9 @@ fn schedules(count: usize) -> Vec<Vec<usize>> {
     lists
 }
 
-/// Follows `path`, and makes each change before the call to which `schedule` assigns it. Returns
-/// the records and the format. Changes scheduled after the last call of a poll happen between two
-/// polls.
+/// Follows `path`. For each change, `schedule` contains the number of the call before which it is
+/// made. Returns the records and the format. Changes scheduled after the last call of a poll happen
+/// between two polls.
 fn follow(path: &Path, changes: Vec<Change>, schedule: &[usize], is_rotated: bool) -> (Vec<Vec<u8>>, LogFormat) {
     let options = FollowOptions::default().with_retry(0, Duration::ZERO);
     let mut follower = Follower::open_with(path, options).expect("the file exists");

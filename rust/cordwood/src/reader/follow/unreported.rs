@@ -41,7 +41,8 @@ pub(super) struct Unreported {
     pub(super) passed: Option<(u64, Form)>,
     /// The state of the search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
-    /// The state of the search for data that follows the bytes used to detect the log's format.
+    /// The state of the search for data after the first `DETECT_LEN` bytes, which determine the
+    /// log's format.
     pub(super) head_probes: Probes,
     /// Whether the next poll must probe more blocks of a replaced file.
     pub(super) is_probing: bool,

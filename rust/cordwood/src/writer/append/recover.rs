@@ -32,7 +32,8 @@ pub(in crate::writer) struct Recovered {
 /// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
 /// of a log. `interrupted` can stop the call while it is reading.
 ///
-/// Records, the tail and errors use log offsets, but the storage uses file offsets.
+/// The offsets of records and of the tail, and those in errors, are log offsets. The storage uses
+/// file offsets.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -87,7 +88,7 @@ pub(in crate::writer) fn recover(
 /// Returns the format to use for appending to a log. The format has the given dialect, or the log's
 /// own dialect if none is given. Also returns the detected foreign format if a dialect is given.
 ///
-/// A packed log keeps the compression that its mark names. If the mark is lost, it keeps the
+/// A packed log keeps the compression that its mark names. If the mark is lost, the log keeps the
 /// compression of its first container. The given compression is only used if the file has neither a
 /// mark nor a container.
 ///
@@ -156,8 +157,8 @@ fn format_of(
 /// containers is never accepted as packed, because other programs that read such logs don't support
 /// containers.
 ///
-/// `head` is the start of the file. If it is damaged or was padded, the mark or the file header is
-/// missing, but that does not contradict `named`.
+/// `head` is the start of the file. Damage or padding there may have removed the mark or the file
+/// header. Such a loss does not contradict `named`.
 fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     let is_start_lost = !starts_undamaged(head);
     let has_lost_mark = is_start_lost && named.is_packed() && found.has_containers();
@@ -166,7 +167,7 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
     }
     let is_same_fragment = |byte: u8| {
         let meaning = found.meaning(byte);
-        // A log detected as a LevelDB log can have containers only after a damaged mark.
+        // A log detected as a LevelDB log contains containers only if its mark is damaged.
         let is_its_own =
             matches!(meaning.role, Role::Fragment(_)) && (meaning.form != Form::Packed || found.is_packed());
         !is_its_own || named.meaning(byte) == meaning
@@ -180,8 +181,8 @@ fn reads(named: Dialect, found: Dialect, head: &[u8], file_len: u64) -> bool {
 }
 
 /// Sets the length of a file to `len`, which either truncates the file or pads it with zeros. The
-/// new length is synced before any byte is written after the new end. Otherwise, a crash could
-/// bring back old bytes after the new ones. Everything before `known_offset` was on disk.
+/// new length is synced before any byte is written after the new end. Otherwise, a crash could make
+/// old bytes reappear after the new ones. Everything before `known_offset` was on disk.
 pub(in crate::writer) fn cut(storage: &dyn Storage, len: u64, known_offset: u64) -> io::Result<()> {
     storage.set_len(len)?;
     storage
@@ -242,8 +243,8 @@ impl LogBefore<'_> {
     /// the whole tail.
     fn new_end(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         // Without a valid fragment, there is no proof that this file is a log. It may be a log
-        // whose first record is torn. If the dialect was named, it may also be a log whose only
-        // records are damaged because a sector never reached the disk.
+        // whose first record is torn. If the dialect was named, the file may also be a log whose
+        // only records were damaged by a sector that never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -331,8 +332,8 @@ impl LogBefore<'_> {
         Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Checks whether there is at most a trailer between the checkpoint and `first`. At `first`,
-    /// the next record or the remainder of a record starts, or the file ends.
+    /// Checks whether there is at most a trailer between the checkpoint and `first`. At `first`, a
+    /// record starts, an earlier record continues, or the file ends.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);

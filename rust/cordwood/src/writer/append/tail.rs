@@ -1,4 +1,4 @@
-//! The bytes after the last complete record in a log, and whether a crash could have left them.
+//! The bytes after the last complete record in a log, and whether a crash could have produced them.
 
 use crate::damage::{Reason, Scanner, Severity, SkippedRegion, locate_bit_flip};
 use crate::dialect::{Dialect, Grid, Role};
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::format::{KIND_AT, Kind};
 
 /// The number of bytes that a disk writes atomically, as etcd also assumes (`wal/decoder.go`). It
-/// is only used as a hint that a crash could have left the tail.
+/// is only used as a hint that a crash could have produced the tail.
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
@@ -45,7 +45,8 @@ impl Tail {
         }
     }
 
-    /// Returns whether a crash could have left the tail, even though it is reported as damage.
+    /// Returns whether a crash could have produced the tail, even though the tail is reported as
+    /// damage.
     pub(super) fn is_torn(&self) -> bool {
         self.has_zero_sector && !self.has_whole_record
     }
@@ -117,16 +118,16 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Checks whether `bytes` contains a complete record, or the start of one that may be complete.
-/// Engine metadata is treated like a record. `bytes` is the remainder of a block after damage.
-/// Readers do not search it for records.
+/// Checks whether `bytes` contains a complete record, or the first fragment of one that may
+/// continue in the next block. Engine metadata is treated like a record. `bytes` is the remainder
+/// of a block after damage. Readers do not search it for records.
 ///
 /// If the data of a damaged record contains log fragments, this check mistakes them for a record. A
 /// false alarm is better than a silent loss of data.
 fn hides_record(dialect: Dialect, bytes: &[u8]) -> bool {
     let scanner = Scanner::new(bytes);
     (0..bytes.len()).any(|at| {
-        // Most bytes are not a valid type byte, so no checksum is computed for them.
+        // Most bytes are not valid type bytes, so no checksum is computed for them.
         let role = bytes.get(at + KIND_AT).map(|&kind| dialect.meaning(kind).role);
         matches!(role, Some(Role::Fragment(Kind::Full | Kind::First) | Role::Metadata(_)))
             && scanner.valid(dialect, at).is_some()

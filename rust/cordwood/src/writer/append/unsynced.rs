@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_the_latest_unsynced_offset_of_a_file_until_it_is_forgotten() {
+    fn keeps_the_greatest_unsynced_offset_until_the_file_is_forgotten() {
         let file = tempfile::tempfile().expect("a file");
         let file = Some(FileId::of(&file).expect("an identity"));
         assert_eq!(known_offset(file), None);

@@ -74,7 +74,7 @@ impl LogFile {
     }
 
     /// Truncates the file to the end of the last completely written record and syncs the new
-    /// length, as when opening a log with a torn record. Keeps the buffer.
+    /// length. Keeps the buffer. A torn record is cut off in the same way when a log is opened.
     #[cold]
     fn undo_write(&self, state: &mut State, source: io::Error) -> Error {
         // If the undo failed, it is unknown where the file ends, so a later write could end up
@@ -143,14 +143,14 @@ impl LogFile {
         let mut state = self.lock();
         state.is_syncing = false;
         match result {
-            // The system reports a failed write only once, possibly to another thread that was
-            // truncating the file after its own failed write.
+            // The system reports a failed write only once. The report may have gone to another
+            // thread, which was truncating the file to undo a write.
             Ok(()) if state.failure.is_some() => {}
             Ok(()) => {
                 state.durable = end;
                 state.is_name_durable = true;
-                // If an earlier sync failed, the bytes it left unwritten were rewritten when the
-                // log was opened.
+                // If an earlier sync failed, any bytes that did not reach the disk were written
+                // again when the log was opened.
                 unsynced::forget(storage.identity());
             }
             Err(source) => {

@@ -202,8 +202,8 @@ impl LogFile {
         Ok(offset)
     }
 
-    /// Appends a record and returns its log offset. If the record must be on disk before the call
-    /// returns, also returns the locked state.
+    /// Appends a record and returns its log offset. Also returns the locked state if the caller
+    /// must wait until the record is on disk.
     #[inline]
     pub(in crate::writer) fn append_unsynced(
         &self,
@@ -249,9 +249,9 @@ impl LogFile {
     /// Prepares to append a record to a log with containers. Returns whether the record must be
     /// synced, either because `syncs` is set or because the policy requires it.
     ///
-    /// If the call will write the record, the open container is closed first, so that a failed
-    /// write removes only this record. If the record just joins the container, a full buffer is
-    /// written first.
+    /// If the append will write the record, the open container is closed first. A failed write then
+    /// removes only this record. Otherwise, the record will go into the open container. If the
+    /// buffer is full, it is written first.
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
         let len = state.encoder.encoded_len_max(record_len);
@@ -283,8 +283,8 @@ impl LogFile {
     }
 
     /// Appends several records. Returns how many were appended, or the error for the refused
-    /// record. If the appended records must be on disk before the call returns, also returns the
-    /// locked state.
+    /// record. Also returns the locked state if the caller must wait until the appended records are
+    /// on disk.
     #[expect(clippy::type_complexity, reason = "the result of `extend`, and what it waits for")]
     pub(in crate::writer) fn extend_unsynced<R: AsRef<[u8]>>(
         &self,

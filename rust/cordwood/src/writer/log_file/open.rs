@@ -1,4 +1,4 @@
-//! Opens a log file, either by creating it or by reading it in order to append to it.
+//! Creates a log file, or opens an existing one to append to it.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -88,8 +88,8 @@ impl LogFile {
     ///   These engines create a new log instead.
     /// * [`ErrorKind::Unsupported`], as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
-    /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, and the
-    ///   options refuse such files.
+    /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, unless
+    ///   the options request truncation or padding.
     /// * [`ErrorKind::Corruption`] if the file is damaged, unless the options request padding.
     ///
     /// ```

@@ -7,7 +7,7 @@ use crate::dialect::{Compression, Dialect, LogFormat};
 use crate::names::{named, parses_name};
 use crate::options::{log_options, options};
 
-/// When a [`LogFile`](crate::LogFile) waits until its records are on disk.
+/// Determines when a [`LogFile`](crate::LogFile) waits until its records are on disk.
 ///
 /// Under any policy, you can sync at any time with [`LogFile::sync`](crate::LogFile::sync) and
 /// [`LogFile::append_sync`](crate::LogFile::append_sync). A log has no background thread, so
@@ -33,8 +33,8 @@ pub enum SyncPolicy {
 }
 
 named! {
-    /// When a [`LogFile`](crate::LogFile) writes its records to the operating system, which keeps
-    /// them even if the process ends.
+    /// Determines when a [`LogFile`](crate::LogFile) writes its records to the operating system.
+    /// Written records survive the end of the process.
     ///
     /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
     /// [`LogFile::close`](crate::LogFile::close) write all records under any policy. The
@@ -108,9 +108,9 @@ options! {
         /// all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
         /// How long a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a segment
-        /// starts, the log removes the oldest segments whose files have not changed for longer than
-        /// this. If a segment's last change is in the future according to the system's clock, the
-        /// segment and all later ones are kept. Default: `None`, which keeps all segments.
+        /// starts, the log removes the oldest segments that were last changed longer ago than this.
+        /// If a segment's last change is in the future according to the system's clock, the segment
+        /// and all later ones are kept. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// An offset where a record starts or ends, such as an earlier
         /// [`durable_offset`](crate::LogFile::durable_offset). Everything before it must be known
@@ -134,8 +134,8 @@ options! {
         pub compression: Option<Compression> = None, into with_compression;
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
-        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. A record of more than 1 GiB can only
-        /// be read if the reader's option of the same name allows it.
+        /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. To read a record of more than 1 GiB,
+        /// a reader needs a higher `record_len_max` as well.
         ///
         /// This option also limits how much data [`LogFile::append_to`](crate::LogFile::append_to)
         /// decompresses, following the same rules as for readers. A longer container is treated as

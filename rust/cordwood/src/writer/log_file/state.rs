@@ -50,8 +50,8 @@ pub struct LogStatus {
 }
 
 impl LogStatus {
-    /// The status in a forked child if another thread of the parent was writing at the time of the
-    /// fork.
+    /// The status of a log in a forked child if another thread was writing to the log when the
+    /// parent forked.
     pub(in crate::writer) const UNKNOWN: LogStatus = LogStatus {
         offset: 0,
         durable_offset: 0,
@@ -117,7 +117,7 @@ impl State {
         });
     }
 
-    /// Handles a failed write by removing the records since `mark` that are not in the file.
+    /// After a failed write, removes the records appended after `mark` that did not reach the file.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
             // Everything before the mark has been written, and so have some bytes after it.

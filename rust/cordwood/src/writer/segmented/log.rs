@@ -133,7 +133,7 @@ impl SegmentedLog {
         Self::open_unless(directory, options, &|| Ok(()))
     }
 
-    /// Like [`open`](Self::open), but can be interrupted like [`LogFile::append_to_unless`].
+    /// Like [`open`](Self::open), but interruptible. See [`LogFile::append_to_unless`].
     ///
     /// # Errors
     ///

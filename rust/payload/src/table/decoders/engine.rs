@@ -33,7 +33,7 @@ impl Batches {
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
-            // If no operation precedes the fault, it applies to the whole record.
+            // A fault that comes before any operation applies to the whole record.
             batch.operations().next().transpose()?;
             sink.fault(Fault {
                 part: Part::Rest,
@@ -94,7 +94,7 @@ impl Decode for Batches {
     }
 }
 
-/// Decodes version edits into one row each.
+/// Decodes each version edit into one row.
 #[derive(Debug, Clone)]
 pub(super) struct Edits;
 
@@ -148,8 +148,8 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // Once this table is removed, the next row is always the first table, so no position
-            // has to be kept.
+            // Removing this table makes the table of the next row the first one, so there is no
+            // position to keep.
             state.remove_first_table();
         }
     }

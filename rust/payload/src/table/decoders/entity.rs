@@ -9,7 +9,7 @@ use crate::table::row::Row;
 use crate::table::view::View;
 use crate::{Entity, EntityValue, PathElement, PathId, PayloadError, PayloadReason, Value};
 
-/// Decodes entities into one row each.
+/// Decodes each entity into one row.
 #[derive(Debug, Clone)]
 pub(super) struct Entities;
 

@@ -20,7 +20,7 @@ impl Decode for Raw {
     }
 }
 
-/// Decodes JSON documents into one row each. Each value in an object goes into the column of the
+/// Decodes each JSON document into one row. Each value in an object goes into the column of the
 /// same name. A document that isn't an object goes into the `__value__` column.
 #[derive(Debug, Clone)]
 pub(super) struct Json {

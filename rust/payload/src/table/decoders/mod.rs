@@ -40,8 +40,7 @@ impl<'r> Record<'r> {
         }
     }
 
-    /// Returns the cell for the offset and, if wanted, the cell that shows whether the record is
-    /// salvaged.
+    /// Returns the cell for the offset. If `is_salvaged` is `Some`, also returns a cell for it.
     fn cells<'n>(&self) -> Vec<(&'n str, View<'n>)> {
         // This capacity is enough for most rows. Growing the vector takes as long as decoding a
         // short row.
@@ -72,7 +71,7 @@ pub trait Sink {
     fn row(&mut self, row: &Row<'_>) -> bool;
 
     /// Receives a fault in the record. Faults are passed before the record's first row. If there
-    /// was no room for that row, the faults are passed again when the record is decoded again.
+    /// was no room for that row, the faults are passed again the next time the record is decoded.
     fn fault(&mut self, fault: Fault);
 }
 
@@ -207,7 +206,7 @@ impl Decoder {
     }
 
     /// Passes the whole value of a record to `take`, and returns whether the record has one. A
-    /// record has no value if the decoder's rows don't describe records of this kind.
+    /// record has no value if the decoder doesn't turn records of its kind into rows.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
-//! The row for a Weights & Biases run. It holds either a description of the run (who ran which
-//! program, where, when, and how the run ended), or the final summary or configuration.
+//! The row for a Weights & Biases run. It holds the description of the run, the final summary, or
+//! the final configuration. The description says who ran which program, when and where, and how the
+//! run ended.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, TryReserveError};

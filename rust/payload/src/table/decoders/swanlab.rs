@@ -42,8 +42,8 @@ fn row<'v>(scalar: &SwanlabScalar<'v>, epoch: Option<i64>) -> Row<'v> {
     ])
 }
 
-/// Returns the number in a model, and the number's epoch. The epoch is how many numbers the run has
-/// logged under this name so far. Returns `None` if the model has an unexpected form.
+/// Returns the number in a model, and the number's epoch. The epoch counts the numbers that the run
+/// has logged under this name so far. Returns `None` if the model has an unexpected form.
 fn scalar_of<'v>(model: &'v Value<'_>) -> Option<(SwanlabScalar<'v>, Option<i64>)> {
     let data = model.get("data")?;
     let metric = data.get("metric")?;

@@ -91,8 +91,8 @@ fn seconds(microseconds: i64) -> Value<'static> {
 pub(super) struct Output {
     /// The unfinished lines at the ends of the streams, in the order in which they started.
     unfinished: Vec<Line>,
-    /// The length of the text whose rows the sink has taken, or 0 if the sink had room for all
-    /// rows.
+    /// The length of the part of the text that the sink has already taken, or 0 if the sink had
+    /// room for all rows.
     taken_len: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name.
 //! Short data goes through one chain of `crc32c` instructions. Long data is split into three parts,
-//! each with its own chain, and the states of the first two parts are then advanced over the bytes
-//! that follow them.
+//! each with its own chain. The states of the first two parts are then advanced to the end of the
+//! third part.
 //!
 //! Each instruction waits for the previous one in its chain, but the processor can run instructions
 //! of other chains in the meantime. This kernel has not been benchmarked on AArch64 hardware.

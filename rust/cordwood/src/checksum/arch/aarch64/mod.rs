@@ -15,8 +15,8 @@ use crate::checksum::kernel::{Job, Kernel};
 kernels! {
     is_aarch64_feature_detected;
 
-    /// A machine with the CRC32 extension and 64-bit PMULL, which Rust includes in `aes`. PMULL is
-    /// part of the optional Cryptographic Extension.
+    /// A machine with the CRC32 extension and 64-bit PMULL. PMULL is part of the optional
+    /// Cryptographic Extension and of Rust's target feature `aes`.
     Chains("CRC, PMULL", ["crc", "aes"], chains::update);
 
     /// A machine with the CRC32 extension, which is optional in Armv8.0 and required since Armv8.1.

@@ -1,7 +1,7 @@
 //! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new instruction can
 //! start in every cycle, so long data is split into three parts, each with its own chain of `crc32`
-//! instructions. The states of the first two parts are then advanced over the bytes that follow
-//! them. Short data goes through a single chain.
+//! instructions. The states of the first two parts are then advanced to the end of the third part.
+//! Short data goes through a single chain.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,

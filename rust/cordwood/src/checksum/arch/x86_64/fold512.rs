@@ -1,6 +1,6 @@
-//! Computes checksums by folding. Two carry-less multiplications advance 16 bytes over the bytes
-//! that follow them, and the result is added to those bytes. With 512-bit registers, four of these
-//! steps are done at once.
+//! Computes checksums by folding. Each step uses two carry-less multiplications to advance 16 bytes
+//! to a later position, and adds the result to the 16 bytes there. With 512-bit registers, four of
+//! these steps are done at once.
 //!
 //! Leftover bytes don't need a loop. The last 1 to 64 bytes are loaded into a separate register.
 //! For each possible length of this tail, a table holds the factors that advance the bytes before
@@ -52,7 +52,7 @@ pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
 ///
 /// # Safety
 ///
-/// As [`update`].
+/// Same as for [`update`].
 #[inline(always)]
 pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     const { assert!(APPEND_ROOM >= LANES) };
@@ -74,7 +74,7 @@ pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
 ///
 /// # Safety
 ///
-/// As [`update`].
+/// Same as for [`update`].
 #[inline(always)]
 unsafe fn any<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u32 {
     // SAFETY: the machine has the features.
@@ -87,7 +87,7 @@ unsafe fn any<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -
     }
 }
 
-/// Returns `state` advanced over `data`, which has fewer than [`ONE_MIN`] bytes.
+/// Returns `state` advanced over `data`, which must be shorter than [`ONE_MIN`] bytes.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn none<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -97,7 +97,7 @@ fn none<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
     chains::short(state, data)
 }
 
-/// Returns `state` advanced over `data`, which has 1 to 64 bytes.
+/// Returns `state` advanced over `data`, which must be 1 to 64 bytes long.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -106,7 +106,7 @@ fn one<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> u
     reduce(_mm512_xor_si512(low, high))
 }
 
-/// Returns `state` advanced over `data`, which has more than 64 bytes.
+/// Returns `state` advanced over `data`, which must be longer than 64 bytes.
 // `#[inline(never)]` on `long` only takes effect if the caller also has the features, so `long` is
 // called here rather than in `any`.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
@@ -158,7 +158,7 @@ fn fold_on<const COPY: bool>(mut sum: __m512i, registers: &[[u8; LANES]], copied
     sum
 }
 
-/// Returns `state` advanced over `data`, which has at least [`FOUR_MIN`] bytes.
+/// Returns `state` advanced over `data`, which must be at least [`FOUR_MIN`] bytes long.
 ///
 /// A load from the second-level cache takes twice as long if it crosses a cache line, so the bytes
 /// before the first 64-byte boundary are also loaded into a separate register.
@@ -190,7 +190,7 @@ fn long<const COPY: bool>(state: u32, data: &[u8], mut copied: Copied<COPY>) -> 
     finish(fold_on(sum, registers, &mut copied), tail, copied)
 }
 
-/// Returns the state after `sum` followed by `tail`, which has 1 to 64 bytes.
+/// Returns the state after `sum` followed by `tail`, which must be 1 to 64 bytes long.
 #[target_feature(enable = "avx512bw,vpclmulqdq")]
 #[inline]
 fn finish<const COPY: bool>(sum: __m512i, tail: &[u8], mut copied: Copied<COPY>) -> u32 {
@@ -264,10 +264,10 @@ fn plus(register: __m512i, state: u32) -> __m512i {
     _mm512_xor_si512(register, state)
 }
 
-/// The factors that advance each lane to the last 16 bytes of the data, indexed by the length of
-/// the tail in bytes, modulo 64. The factors for the register before the tail come first, followed
-/// by those for the register that starts with the tail. The lanes after the tail are zero, so their
-/// factors, which correspond to a negative distance, have no effect.
+/// The factors that advance each lane to the last 16 bytes of the data. The index is the length of
+/// the tail in bytes, modulo 64. Each entry has four pairs of factors for the register before the
+/// tail, followed by four pairs for the register that holds the tail. The lanes after the tail are
+/// zero, so their factors, which correspond to a negative distance, have no effect.
 ///
 /// The table is aligned so that no load crosses a cache line.
 static OVER_TAIL: Aligned<[[[u64; 2]; 8]; LANES]> = Aligned(folds());
@@ -325,7 +325,8 @@ fn fold_over(sum: __m512i, factors: __m512i, next: __m512i) -> __m512i {
 /// The truth table for the exclusive or of three operands.
 const XOR: i32 = 0b1001_0110;
 
-/// Reduces the lanes of `sum` to a state. All lanes are already advanced to the last 16 bytes.
+/// Reduces the lanes of `sum` to a state. All lanes must already have been advanced to the last 16
+/// bytes.
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 #[inline]
 fn reduce(sum: __m512i) -> u32 {
