@@ -112,13 +112,13 @@ class Record:
     def __new__(cls, *, offset: int, end_offset: int, data: ReadableBuffer, salvaged: bool = False) -> Self: ...
     @property
     def offset(self) -> int:
-        """File offset of the header of the record's first fragment, in bytes.
+        """The file offset, in bytes, of the header of the record's first fragment.
 
         `Reader.seek` accepts it.
         """
     @property
     def end_offset(self) -> int:
-        """File offset after the data of the record's last fragment, in bytes."""
+        """The file offset, in bytes, after the data of the record's last fragment."""
     @property
     def data(self) -> bytes:
         """The record's contents."""
@@ -144,9 +144,9 @@ class Position:
     before the offset, from the log's first block and from the block before the offset. In a
     segmented log, a position also contains a checksum of the end of the previous segment. When
     reading or following starts at a position, these checksums are compared with the log. If any of
-    them differ, the position belongs to a different log, and `LogChangedError` is raised. A log
-    that has since grown, been copied or renamed, or lost its oldest segments is still the same log.
-    A block that contains damage is not compared. A position at offset 0 matches any log.
+    them differ, the position belongs to a different log, and `LogChangedError` is raised. A log is
+    still the same log after it has grown, been copied or renamed, or lost its oldest segments. A
+    block that contains damage is not compared. A position at offset 0 matches any log.
 
     `str(position)` returns a short string without line breaks, and `Position(text)` restores the
     position from it. Positions can be pickled and compared.
@@ -195,8 +195,8 @@ class Reader:
     A path is opened only once, and the opened file is read to its end, even with several threads.
     Renaming, replacing or removing the file does not affect the reader. If the file is truncated
     during reading, the reader returns the records that are left and then raises `OSError`. No
-    record is lost if a `MemoryError` is raised, or if a signal handler raises an exception, such as
-    `KeyboardInterrupt` for Ctrl-C: the next step returns the next record.
+    record is lost if a step raises a `MemoryError` or an exception from a signal handler, such as
+    `KeyboardInterrupt` for Ctrl-C. The next step then returns the next record.
 
     Args:
         source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
@@ -208,31 +208,33 @@ class Reader:
             read, the operating system kills the process (`SIGBUS`), as it does any program that
             reads beyond the end of a mapped file. If a file might be truncated, pass its path
             instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`), an
-            `fsspec.OpenFile` or a `UPath`, all read through fsspec; a tuple of an obstore store and
-            a path in it; or an object with `size()` and `read_range(start, end)`. These sources are
-            read in ranges of up to 16 MiB, and four ranges are read ahead.
+            `fsspec.OpenFile` or a `UPath`. These are read through fsspec. A tuple of an obstore
+            store and a path in it is also accepted, and so is an object with `size()` and
+            `read_range(start, end)`. All five kinds are read in ranges of up to 16 MiB, and four
+            ranges are read ahead.
         dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
-            Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
-            log with everything it can contain; `"pebble"`: a Pebble log with everything it can
-            contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
-            Weights & Biases run file; `"wandb_old"`: a run file from wandb-core before 0.17.6;
-            `"swanlab"`: a SwanLab run file. With `"auto"`, the dialect is detected from the start
-            of the file. Default: `None`, which means `"auto"`. RocksDB's metadata in a `"leveldb"`
-            or `"recyclable"` log is read if the dialect was detected, but treated as damage if you
-            name the dialect. See `cordwood.types.DetectedDialect`.
+            Firestore, App Engine, or RocksDB without recycling. `"rocksdb"`: any RocksDB
+            write-ahead log. `"pebble"`: any Pebble log. `"recyclable"`: a log with the features
+            that RocksDB and Pebble have in common. `"wandb"`: a Weights & Biases run file.
+            `"wandb_old"`: a run file from wandb-core before 0.17.6. `"swanlab"`: a SwanLab run
+            file. With `"auto"`, the dialect is detected from the start of the file. Default:
+            `None`, which means `"auto"`. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log
+            is read if the dialect was detected, but treated as damage if you name the dialect. See
+            `cordwood.types.DetectedDialect`.
         log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
             of the number in the file's name. Fragments with another number are left over from an
-            older log. If the entire file is left over, the logger `cordwood` gets a warning.
-            Default: `None`, which means the number in the file's name or, if there is none, the
-            number of the first valid fragment.
+            older log. If the entire file is left over, a warning is logged to the `cordwood`
+            logger. Default: `None`, which means the number in the file's name or, if there is none,
+            the number of the first valid fragment.
         compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
             `"zstd"`. Default: `None`, which means the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
-            resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-            logger `cordwood` gets a warning for each of the first ten regions; the number of
-            further regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
-            treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
-            records after the damage in the same block. `records()` marks them. Default: `"raise"`.
+            resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. For
+            each of the first ten regions, a warning is logged to the `cordwood` logger. Further
+            regions are counted, and their number is logged when the reader reaches the end, seeks
+            or is closed. `"stop"`: treat the damage as the end of the log. `"salvage"`: like
+            `"skip"`, but keep valid records after the damage in the same block. `records()` marks
+            them. Default: `"raise"`.
         start: Return only the records that start at or after this file offset, in bytes. For a path
             or URL, this can also be a `Position` in the same log. Default: 0.
         end: Return only the records that start before this file offset, in bytes. The last record
@@ -247,8 +249,9 @@ class Reader:
             total length of all records is at most 256 MiB + 200 * (bytes read since the reader was
             created, or since its last seek). In a packed log, the total length of the records in
             one container is at most 256 MiB. A record that would exceed one of these two limits
-            raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
-            value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
+            raises `RecordTooLargeError` under every policy. The record is neither skipped nor
+            consumed. A value above the default also replaces the 256 MiB in these limits. Default:
+            1 GiB.
         storage_options: The arguments for the fsspec file system of a URL, such as
             `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
             Default: `None`, which means fsspec's own configuration.
@@ -438,7 +441,7 @@ class Reader:
         """
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far that were not returned, ordered by offset.
+        """The regions found but not returned so far, up to the first 100,000, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
 
@@ -538,7 +541,7 @@ class RecordBatch:
         C data interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+            requested_schema: Ignored, which the interface permits. The consumer casts the columns
                 itself. Default: `None`.
 
         Returns:
@@ -595,15 +598,15 @@ class Follower:
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not supported. Default:
             `"raise"`.
-        on_rotation: How to react to a rotation. A rotation means that the path names another file
-            or no file, and everything in the old file has been returned. `"raise"`: raise
-            `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
-            start. `tell`, `skipped` and `outcome` then describe the new file. A file that appears
-            at the path and is replaced between two polls is missed without an error, so use
-            `"reopen"` only if the time between rotations is much longer than `poll_interval`.
-            `"stop"`: end the iteration for good, and report the end in `outcome`. With `"reopen"`
-            and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
-            incomplete record. Default: `"raise"`.
+        on_rotation: How to react to a rotation. A rotation means that the file at the path has been
+            replaced or removed. The follower reacts once it has returned everything in the old
+            file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a file at the
+            path, and continue at its start. `tell`, `skipped` and `outcome` then describe the new
+            file. If a new file appears at the path and is replaced before the next poll, the
+            follower silently misses it. Use `"reopen"` only if the time between rotations is much
+            longer than `poll_interval`. `"stop"`: end the iteration for good, and report the end in
+            `outcome`. With `"reopen"` and `"stop"`, a warning is logged to the `cordwood` logger if
+            the old file ended in an incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_time: Apparent damage may be a write still in progress if no valid block follows it.
             Before reporting such damage, the follower rereads the bytes at least three times, over
@@ -625,8 +628,8 @@ class Follower:
     * `LogChangedError`: another log has replaced this one. Every later step raises this again.
     * `LogTruncatedError`: the file is now shorter than the part already read. Every later step
       raises this again.
-    * `LogRotatedError`: the path names another file or no file, and everything in the old file has
-      been returned. Raised only with `on_rotation="raise"`.
+    * `LogRotatedError`: the file at the path has been replaced or removed, and everything in the
+      old file has been returned. Raised only with `on_rotation="raise"`.
     * `OSError`: the file cannot be read. The next step tries again.
     * `ClosedError`: the follower is closed.
 
@@ -696,9 +699,9 @@ class Follower:
     def tell(self) -> int:
         """Returns the end of the data returned or skipped so far, as a file offset.
 
-        A new follower with this offset as its `start` returns the records that this follower would
-        return next. However, if a record starts before this offset and the start of the record was
-        damaged, the new follower doesn't report the rest of that record.
+        A new follower whose `start` is this offset continues where this one left off. However, if a
+        record starts before this offset and the start of the record was damaged, the new follower
+        doesn't report the rest of that record.
 
         Returns:
             The offset in bytes.
@@ -716,8 +719,8 @@ class Follower:
         """Returns the position at the end of the data returned or skipped so far.
 
         A position also identifies the log. To continue later at the offset that `tell` returns now,
-        pass the position to a new follower as `start`. If the path names a different log by then,
-        the new follower raises `LogChangedError`. To store a position, convert it with `str`.
+        pass the position to a new follower as `start`. If there is a different log at the path by
+        then, the new follower raises `LogChangedError`. To store a position, convert it with `str`.
 
         Returns:
             A `Position`. To determine it, at most two blocks of the file are read.
@@ -735,7 +738,10 @@ class Follower:
         """
     @property
     def waiting(self) -> NotYet | None:
-        """Where and why the last step or `poll` found no record, or `None` if it found one or failed."""
+        """Where and why the last step or `poll` found no record.
+
+        `None` if it found a record, raised an exception or reached the end of the log.
+        """
     @property
     def delay(self) -> float:
         """The time to wait before the next `poll` in your own loop, in seconds.
@@ -747,7 +753,7 @@ class Follower:
         """The longest time to wait for a record in each step, in seconds, or `None` for no limit."""
     @property
     def skipped(self) -> tuple[SkippedRegion, ...]:
-        """The first 100,000 regions found so far that were not returned, ordered by offset.
+        """The regions found but not returned so far, up to the first 100,000, ordered by offset.
 
         Adjacent regions are merged if their reasons are identical, including all details.
         """
@@ -833,13 +839,13 @@ class Writer:
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
     `sys.unraisablehook` and doesn't replace an exception that is already being raised. When the
-    program ends, cordwood also writes the buffer of each unclosed writer, warns, and closes the
-    writer, even if a running thread is using it.
+    program ends, cordwood also flushes and closes each unclosed writer with a warning, even if a
+    running thread is using the writer.
 
     Args:
-        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
-            log starts at the object's current position. `data` is a read-only `memoryview` whose
-            bytes never change, so the object may keep it.
+        sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
+            log starts at its current position. `data` is a read-only `memoryview` whose bytes never
+            change, so the object may keep it.
         mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
             existing one. `"a"`: append to the file, or create it if it does not exist. For an
             object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
@@ -860,8 +866,8 @@ class Writer:
             `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
             cannot pass `flush`. Default: `None`, which means `"append"`.
         sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-            sync=True)`. `"never"`: at no other time. Each segment of a segmented log is still
-            synced before the next one is started. `"close"`: when the writer is closed. `"append"`:
+            sync=True)`. `"never"`: no other syncs, except that each segment of a segmented log is
+            synced before the next one starts. `"close"`: when the writer is closed. `"append"`:
             before each `append` returns, and when the writer is closed. Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
             long ago. Closing the writer syncs too. No thread runs in the background, so a sync
@@ -872,9 +878,9 @@ class Writer:
             left after the last complete record. An exception is raised for any other damage, for
             damage that a single flipped bit can explain, and for a file without any valid fragment.
             `"pad"`: keep every byte, damaged or not, and continue in the next block. Readers keep
-            reporting the skipped bytes. A damaged file without any valid fragment raises an
-            exception, unless you pass `dialect` and a crash may have left the file in this state.
-            Default: `"refuse"`.
+            reporting the skipped bytes. A damaged file without any valid fragment is accepted only
+            if you pass `dialect` and a crash may have left the file in this state. Otherwise, it
+            raises an exception. Default: `"refuse"`.
         checkpoint: For `"a"`, a file offset where a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
             file from the checkpoint onward to find the end of the log, then rewrites the bytes
@@ -888,16 +894,16 @@ class Writer:
             segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
             read. Default: `None`, which means that the log is one file.
         retention_bytes: The number of bytes to keep in the older segments of a segmented log. Each
-            time a segment is started, the oldest segments are removed as long as at least this many
-            bytes remain before the new segment. Only closed and synced segments are removed,
-            whether or not a reader has read them. Default: `None`, which keeps all segments.
-        retention_time: The number of seconds to keep a segment of a segmented log. Each time a
-            segment is started, segments are removed, oldest first, until one is reached whose file
-            has changed within this time. If a file's last change is in the future, that segment and
-            all later ones are kept. Default: `None`, which keeps all segments.
+            time a new segment starts, an older segment is removed if there are at least this many
+            bytes between it and the new one. Only closed and synced segments are removed, whether
+            or not a reader has read them. Default: `None`, which keeps all segments.
+        retention_time: The number of seconds to keep a segment of a segmented log. Each time a new
+            segment starts, segments are removed, oldest first. Removal stops at the first segment
+            whose file has changed within this time. If a segment's last change is in the future,
+            that segment and all later ones are kept. Default: `None`, which keeps all segments.
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
-            decompressed to find the log's end, by the same rules as for a `Reader`. Default: 1 GiB,
+            decompressed to find its end. The rules are the same as for a `Reader`. Default: 1 GiB,
             as for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than
             1 GiB.
 
@@ -1058,8 +1064,8 @@ class Writer:
             The log offset where the last segment starts, in bytes.
 
         Raises:
-            OSError: The segment cannot be created, in which case the writer stays usable. Also
-                raised if a write or a sync fails, as for `sync`.
+            OSError: The segment cannot be created. The writer stays usable. Also raised if a write
+                or a sync fails, as for `sync`.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
 
@@ -1084,8 +1090,8 @@ class Writer:
             The new `first_offset`.
 
         Raises:
-            OSError: A segment cannot be removed, in which case the writer stays usable. Also raised
-                if a sync fails, as for `sync`.
+            OSError: A segment cannot be removed. The writer stays usable. Also raised if a sync
+                fails, as for `sync`.
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
@@ -1276,8 +1282,8 @@ class VersionState:
         """Returns the tables, sorted by column family, level and number.
 
         Returns:
-            For each table: the number of its column family, the family's name if the MANIFEST
-            contains it, and the table's parts by name.
+            For each table, a tuple of the number of its column family, the family's name (if the
+            MANIFEST contains it), and the table's parts by name.
         """
 
 def checked_version_edit(record: ReadableBuffer, /) -> bytes:
@@ -1345,8 +1351,8 @@ def verify(
     covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
     of records that LevelDB and the policy `"skip"` would drop.
 
-    If damage is found in a log that has a log number, and the source can seek, the log is read a
-    second time, and the report describes the second pass. This matters while RocksDB or Pebble is
+    If damage is found in a log with a log number, and the source can seek, the log is read a second
+    time. The report then describes the second pass. This matters while RocksDB or Pebble is
     overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
     record may be written a moment later.
 
@@ -1450,8 +1456,7 @@ def salvage(
         repair_bit_flips: Also write each record whose damage can be explained by a single flipped
             bit, with that bit flipped back. The report gives the number of these records as
             `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
-            flipped, the
-            checksum of a repaired record confirms its contents. Default: `False`.
+            flipped, the checksum of a repaired record confirms its contents. Default: `False`.
         storage_options: Same as for `Reader`. Default: `None`.
         progress: Same as for `verify`. Default: `None`.
 
@@ -1461,9 +1466,9 @@ def salvage(
     Raises:
         DialectError: `source` is not a log.
         FileExistsError: A file already exists at `destination`. It is not changed.
-        OSError: The source cannot be opened or read, the new log cannot be written, `destination`
-            has the name of a segment, or the number in its name differs from the number in the
-            records.
+        OSError: The source cannot be opened or read, or the new log cannot be written. Also raised
+            if `destination` has the name of a segment, or if the number in its name differs from
+            the number in the records.
         OtherLogError: All of `source` belongs to another log, whose number is neither the number in
             the file's name nor `log_number`. No new log is written.
         OverflowError: An integer is negative or too large for its option.
@@ -1500,7 +1505,7 @@ class Scan:
         """Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: Ignored, as the interface allows. The consumer casts the columns
+            requested_schema: Ignored, which the interface permits. The consumer casts the columns
                 itself. Default: `None`.
 
         Returns:
@@ -1522,23 +1527,23 @@ class Scan:
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
         """The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
 
-        These are the regions found so far by the read that started last, up to the first 100,000
-        for each source. The outer tuple is empty if no read has started.
+        These are the regions found so far by the most recently started read, up to the first
+        100,000 for each source. The outer tuple is empty if no read has started.
         """
 
     @property
     def ok(self) -> bool:
-        """Whether no damage has been found in any source.
+        """Whether no damage has been found so far.
 
-        Only regions with severity `"corruption"` count as damage. If the table has been read
-        several times, only the read that started last is considered.
+        This covers all sources. Only regions with severity `"corruption"` count as damage. If the
+        table has been read several times, only the most recently started read is considered.
         """
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How reading each source ended: an `Outcome` for each source, in order.
+        """The `Outcome` for each source, in order, showing how reading ended.
 
-        These are the outcomes of the read that started last. If a source's end has not been
+        These are the outcomes of the most recently started read. If a source's end has not been
         reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
         """
 
@@ -1550,8 +1555,7 @@ class RecordIndex:
     `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
     index at the same time. An index can be pickled; once unpickled, it opens the files again by
     their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
-    if a path that is opened again names a different log than before, or if a record no longer
-    starts at its old offset.
+    if a reopened path leads to a different log, or if a record no longer starts at its old offset.
     """
 
     def __len__(self) -> int: ...
@@ -1727,12 +1731,13 @@ def scan(
     a stream doesn't return any more batches.
 
     Args:
-        sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
-            `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
-            `"*.log"`; or an iterable of these, which is read in order. An object with `read` can be
-            read twice only if it can seek. Files in a directory are left out if they are not logs.
-            If several names lead to the same file, for example through a link, the file is read
-            once, under the first name. A repeated URL is also read only once.
+        sources: A source as for `Reader` (such as a path, a URL, bytes, or an object with `read`),
+            a `Split`, a directory, a pattern such as `"*.log"`, or an iterable of these. A
+            directory stands for all logs in it and its subdirectories. An iterable is read in
+            order. An object with `read` can be read twice only if it can seek. Files in a directory
+            are left out if they are not logs. If several names lead to the same file, for example
+            through a link, the file is read once, under the first name. A repeated URL is also read
+            only once.
         columns: The names of the columns, in order. `"offset"`: the file offset of the record,
             `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
             offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
@@ -1743,14 +1748,15 @@ def scan(
         decode: The kind of content in the records. Pass a name that `cordwood convert --as`
             accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
             `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
-            `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
-            sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
-            two threads. If the columns can differ from log to log, all sources are first read once
-            to determine the columns. A record whose content is not of this kind raises an error,
-            which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
-            such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
-            left out if their first record is recognised as another kind, as in `convert`. Default:
-            `None`, which means that the records are bytes.
+            `convert`. To get only some of the columns, pass `columns`. Decoding requires pyarrow,
+            and the sources are read in one thread. Entities, JSON and W&B histories are decoded on
+            up to two threads. If the columns can differ from log to log, all sources are first read
+            once to determine the columns. A record whose content is not of this kind raises an
+            error. While the columns are being determined, the error is a `PayloadError`. Under a
+            policy other than `"raise"`, such a record is left out and listed in
+            `DecodedScan.left_out`. Logs in directories are left out if their first record is
+            recognised as another kind, as in `convert`. Default: `None`, which means that the
+            records are bytes.
         schema: With `decode`, a `pyarrow.Schema`. If you pass one, the sources are not read first
             to determine the columns. Columns that are not in the schema are left out. Default:
             `None`.
@@ -1760,9 +1766,8 @@ def scan(
         on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as for `Reader`. With a policy
             other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
         threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
-            for a source that is not a path, for a source that `Reader.record_batches` reads in one
-            thread, and for a table without the column `"record"` or with the column `"salvaged"`.
-            Default: 1.
+            if the source is not a path, if `Reader.record_batches` reads it in one thread, or if
+            the table has no column `"record"`. Default: 1.
         start: Same as for `Reader`. Ignored for a `Split`.
         end: Same as for `Reader`. Ignored for a `Split`.
         storage_options: Same as for `Reader`. Default: `None`.
@@ -1801,9 +1806,8 @@ def pack(
 
     The copy is strict: either all records are copied, or no copy is made. Damage is an error, and
     so are zeros and an incomplete record at the end, because a record may have been lost there.
-    There is one
-    exception: if the file consists of whole blocks, zeros that fill the rest of the last record's
-    block are treated as padding and left out.
+    There is one exception: if the file consists of whole blocks, zeros that fill the rest of the
+    last record's block are treated as padding and left out.
 
     This function also unpacks a log. To get the same records back, copy a packed log to the
     original log's dialect. If the original consisted only of whole records, the unpacked log is
@@ -1946,10 +1950,10 @@ def detect(source: Source, /) -> LogFormat | None:
 
     Returns:
         A `LogFormat` with the dialect, the log number and the compression. For dialects with log
-        numbers, the log number is the one in the file's name, or else the one in the first
-        fragment. The result is `None` if the format cannot be detected, because the file is empty
-        or its start contains no complete fragment with a valid checksum. `Reader` reads such a file
-        as `"leveldb"`.
+        numbers, the log number is taken from the file's name or, if the name has none, from the
+        first fragment. The result is `None` if the format cannot be detected, because the file is
+        empty or its start contains no complete fragment with a valid checksum. `Reader` reads such
+        a file as `"leveldb"`.
 
     Raises:
         DialectError: The source is not a log.
@@ -1969,7 +1973,7 @@ def segment_offset(name: str, /) -> int | None:
     """
 
 def marks_of(position: Position) -> tuple[list[tuple[int, int, int]], str | None]:
-    """Returns the marks of a position in a log that Python code reads.
+    """Returns a position's marks, for Python code that reads the log.
 
     Args:
         position: The position.
@@ -2179,11 +2183,12 @@ class Table:
                 If this is a list, `start` is a position in the list.
 
         Returns:
-            A tuple of four items: the index of the record to continue with; the output; the list of
-            faults; and the number of faults that are not in the list. The output is `bytes`, or for
-            Arrow, the indices of the columns that have values, the number of rows, and capsules of
-            the Arrow C data interface. Each fault gives the index of a record, the missing part
-            (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
+            A tuple of four items: the index of the record to continue with; a list that is empty or
+            contains the output; the list of faults; and the number of further faults. The output is
+            `bytes`. For Arrow, it is a tuple of the indices of the columns that have values, the
+            number of rows, and capsules of the Arrow C data interface. Each fault gives the index
+            of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
+            `PayloadError`.
 
         Raises:
             MemoryError: There is not enough memory.
@@ -2202,7 +2207,7 @@ class Table:
 
         Returns:
             A tuple of four items. The first says whether all these rows have been taken; if not,
-            call this method again. The other items are as for `take`.
+            call this method again. The other items are the same as for `take`.
         """
     @property
     def columns(self) -> dict[str, ColumnType]:
@@ -2234,7 +2239,7 @@ class Table:
     def only_learn(self) -> None:
         """Stops writing rows.
 
-        After this call, the table only learns columns, as if a row had needed a new one.
+        After this call, the table only learns columns, as if a row had needed a new column.
         """
     @property
     def row_count(self) -> int:
@@ -2246,7 +2251,7 @@ class Table:
     def missing(self) -> tuple[list[str], list[str]]:
         """Returns the requested columns that no row contained, and the known columns.
 
-        A column is known if it always exists or appeared in a row.
+        A column is known if it always exists or has appeared in a row.
         """
 
 @final
@@ -2365,9 +2370,9 @@ class Fragments:
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """Returns the findings so far.
 
-        This is a tuple: the dialect; the log number; the compression; the other log's number if the
-        whole file belongs to another log; and the number of records that start after damage in the
-        same block.
+        The findings are a tuple of the dialect, the log number, the compression, the number of the
+        other log that the whole file belongs to (if any), and the number of records that start
+        after damage in the same block.
         """
 
 def fragments(
@@ -2414,7 +2419,7 @@ def fragments(
     """
 
 def leave_out_salvaged(reader: Reader, /) -> None:
-    """Makes a reader with the policy `"salvage"` leave out the records it would mark as salvaged.
+    """Makes a reader leave out the records that the policy `"salvage"` marks as salvaged.
 
     The reader then returns the same records as under the policy `"skip"`. Call this before reading
     the first record, and do not combine it with `record_batches` in several threads.
@@ -2424,14 +2429,14 @@ def leave_out_salvaged(reader: Reader, /) -> None:
     """
 
 def left_out(reader: Reader, /) -> tuple[int, dict[Reason, int]]:
-    """Returns the numbers of records and bytes that a reader has left out.
+    """Returns how many records and bytes a reader has left out.
 
     Args:
         reader: The reader.
 
     Returns:
-        The number of records left out so far because of `leave_out_salvaged`, and for each reason,
-        the number of bytes in the skipped regions.
+        The number of records that `leave_out_salvaged` has left out so far, and a dictionary with
+        the number of skipped bytes for each reason.
     """
 
 def restored_index(

@@ -91,8 +91,8 @@ impl<T> Exclusive<T> {
                 .compare_exchange(seen, looking, Ordering::Acquire, Ordering::Relaxed);
             if entered.is_ok() {
                 let is_taken = matches!(self.value.try_lock(), Err(TryLockError::WouldBlock));
-                // A source or sink may itself fork the process. In the child, the lock is then
-                // still held by the thread that called the source or sink.
+                // A source or sink may itself fork the process. In the child, the thread that
+                // called the source or sink still holds the lock.
                 let is_own = self.owner.load(Ordering::Relaxed) == this_thread();
                 self.is_lost.store(is_taken && !is_own, Ordering::Relaxed);
                 self.process.store(2 * process, Ordering::Release);

@@ -28,8 +28,7 @@ use crate::values::shown::handle_repr;
 /// `index[i:j]` is a list of records. Any number of threads, and even a forked process, can use an
 /// index at the same time. An index can be pickled; once unpickled, it opens the files again by
 /// their absolute paths. A log may grow after it has been indexed. Reading raises `LogChangedError`
-/// if a path that is opened again names a different log than before, or if a record no longer
-/// starts at its old offset.
+/// if a reopened path leads to a different log, or if a record no longer starts at its old offset.
 #[pyclass(frozen, weakref, module = "cordwood")]
 pub(crate) struct RecordIndex {
     index: cordwood::RecordIndex,

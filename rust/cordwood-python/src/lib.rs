@@ -1,8 +1,8 @@
 //! The Python module `cordwood._native`, which wraps the `cordwood` crate. Each class has its own
 //! file.
 //!
-//! Python's `help` shows the `///` text of a class, method, attribute or function, so that text is
-//! written as a Python docstring. `tools/stub.py` copies the text into the stub,
+//! Python's `help` shows the `///` text of a class, method, attribute or function. This text is
+//! therefore written as a Python docstring. `tools/stub.py` copies the text into the stub,
 //! `python/cordwood/_native.pyi`, which adds the types.
 
 #![expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]

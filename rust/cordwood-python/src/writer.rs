@@ -39,9 +39,9 @@ use crate::values::options::{
 };
 use crate::values::shown::handle_repr;
 
-/// A record is appended without a write only if the record and the buffered bytes together are
-/// shorter than this limit. The core's buffer holds 256 KiB, and the remaining 1 KiB is more than
-/// enough for a record's headers and trailers.
+/// A record is appended without a write only if the buffered bytes, including the record, stay
+/// below this limit. The core's buffer holds 256 KiB, and the remaining 1 KiB is more than enough
+/// for a record's headers and trailers.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
 /// The number of bytes that `extend` collects before appending them. A batch of this length fits
@@ -137,13 +137,13 @@ impl Object {
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
 /// `sys.unraisablehook` and doesn't replace an exception that is already being raised. When the
-/// program ends, cordwood also writes the buffer of each unclosed writer, warns, and closes the
-/// writer, even if a running thread is using it.
+/// program ends, cordwood also flushes and closes each unclosed writer with a warning, even if a
+/// running thread is using the writer.
 ///
 /// Args:
-///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`, in which case the
-///         log starts at the object's current position. `data` is a read-only `memoryview` whose
-///         bytes never change, so the object may keep it.
+///     sink: A path (`str` or `os.PathLike`), or an object with `write(data)`. For an object, the
+///         log starts at its current position. `data` is a read-only `memoryview` whose bytes never
+///         change, so the object may keep it.
 ///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
 ///         object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
@@ -164,8 +164,8 @@ impl Object {
 ///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
 ///         cannot pass `flush`. Default: `None`, which means `"append"`.
 ///     sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-///         sync=True)`. `"never"`: at no other time. Each segment of a segmented log is still
-///         synced before the next one is started. `"close"`: when the writer is closed. `"append"`:
+///         sync=True)`. `"never"`: no other syncs, except that each segment of a segmented log is
+///         synced before the next one starts. `"close"`: when the writer is closed. `"append"`:
 ///         before each `append` returns, and when the writer is closed. Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
 ///         long ago. Closing the writer syncs too. No thread runs in the background, so a sync
@@ -176,9 +176,9 @@ impl Object {
 ///         left after the last complete record. An exception is raised for any other damage, for
 ///         damage that a single flipped bit can explain, and for a file without any valid fragment.
 ///         `"pad"`: keep every byte, damaged or not, and continue in the next block. Readers keep
-///         reporting the skipped bytes. A damaged file without any valid fragment raises an
-///         exception, unless you pass `dialect` and a crash may have left the file in this state.
-///         Default: `"refuse"`.
+///         reporting the skipped bytes. A damaged file without any valid fragment is accepted only
+///         if you pass `dialect` and a crash may have left the file in this state. Otherwise, it
+///         raises an exception. Default: `"refuse"`.
 ///     checkpoint: For `"a"`, a file offset where a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
 ///         file from the checkpoint onward to find the end of the log, then rewrites the bytes
@@ -192,16 +192,16 @@ impl Object {
 ///         segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
 ///         read. Default: `None`, which means that the log is one file.
 ///     retention_bytes: The number of bytes to keep in the older segments of a segmented log. Each
-///         time a segment is started, the oldest segments are removed as long as at least this many
-///         bytes remain before the new segment. Only closed and synced segments are removed,
-///         whether or not a reader has read them. Default: `None`, which keeps all segments.
-///     retention_time: The number of seconds to keep a segment of a segmented log. Each time a
-///         segment is started, segments are removed, oldest first, until one is reached whose file
-///         has changed within this time. If a file's last change is in the future, that segment and
-///         all later ones are kept. Default: `None`, which keeps all segments.
+///         time a new segment starts, an older segment is removed if there are at least this many
+///         bytes between it and the new one. Only closed and synced segments are removed, whether
+///         or not a reader has read them. Default: `None`, which keeps all segments.
+///     retention_time: The number of seconds to keep a segment of a segmented log. Each time a new
+///         segment starts, segments are removed, oldest first. Removal stops at the first segment
+///         whose file has changed within this time. If a segment's last change is in the future,
+///         that segment and all later ones are kept. Default: `None`, which keeps all segments.
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
-///         decompressed to find the log's end, by the same rules as for a `Reader`. Default: 1 GiB,
+///         decompressed to find its end. The rules are the same as for a `Reader`. Default: 1 GiB,
 ///         as for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than
 ///         1 GiB.
 ///
@@ -512,8 +512,8 @@ impl Writer {
     ///     The log offset where the last segment starts, in bytes.
     ///
     /// Raises:
-    ///     OSError: The segment cannot be created, in which case the writer stays usable. Also
-    ///         raised if a write or a sync fails, as for `sync`.
+    ///     OSError: The segment cannot be created. The writer stays usable. Also raised if a write
+    ///         or a sync fails, as for `sync`.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
     ///
@@ -540,8 +540,8 @@ impl Writer {
     ///     The new `first_offset`.
     ///
     /// Raises:
-    ///     OSError: A segment cannot be removed, in which case the writer stays usable. Also raised
-    ///         if a sync fails, as for `sync`.
+    ///     OSError: A segment cannot be removed. The writer stays usable. Also raised if a sync
+    ///         fails, as for `sync`.
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
@@ -641,9 +641,9 @@ impl Writer {
         Ok(slf)
     }
 
-    // The garbage collector calls this for the objects in a cycle while they are all intact, so a
-    // writer can still write to a sink that refers to the writer. A writer outside a cycle is
-    // [dropped](Drop) instead.
+    // The garbage collector calls this for a writer in a cycle while all objects in the cycle are
+    // still intact. The writer can therefore still write to a sink that refers back to it. A writer
+    // outside a cycle is [dropped](Drop) instead.
     fn __del__(&self, py: Python<'_>) {
         if self.is_unclosed() {
             self.finalize(py, self.close(py));
@@ -808,8 +808,8 @@ impl Log {
         }
     }
 
-    /// Appends a record if that doesn't require waiting or running Python code. Otherwise, or if
-    /// the append fails, returns `None` without appending anything.
+    /// Appends a record, but only if the call doesn't have to wait or run Python code. Otherwise,
+    /// or if the append fails, returns `None` without appending anything.
     #[inline]
     fn append_now(&self, record: &[u8]) -> Option<u64> {
         match &self.sink {
@@ -869,8 +869,8 @@ impl Log {
     /// waits with the interpreter released. If the lock is free, the interpreter is not released,
     /// because getting it back can take a long time.
     ///
-    /// The state is also available in a forked child, unless the writer writes to an object and
-    /// another thread was using the writer at the time of the fork. In that case, this call fails,
+    /// The state is also available in a forked child, with one exception. If the writer writes to
+    /// an object and another thread was using the writer at the time of the fork, this call fails,
     /// because no thread in the child would ever release the lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
@@ -905,7 +905,7 @@ impl Log {
         handle_repr("Writer", self.path.as_deref(), is_closed)
     }
 
-    /// Checks whether the writer still has to be closed. Returns `false` while another thread is
+    /// Checks whether the writer still needs to be closed. Returns `false` while another thread is
     /// using it, and in a forked child.
     fn is_unclosed(&self) -> bool {
         !self.is_forked() && self.try_status().is_some_and(|status| !status.is_closed)
@@ -970,8 +970,8 @@ impl AtEnd for Log {
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
     // Writing to an object runs Python code, so the lock is released first. The interpreter isn't
-    // released: at the end of the program, when the garbage collector finds unclosed objects, a
-    // thread that released the interpreter would never get it back.
+    // released, because the garbage collector may find unclosed objects at the end of the program.
+    // A thread that releases the interpreter at that point never gets it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))
@@ -1041,7 +1041,7 @@ impl FastAppend for Writer {
     }
 }
 
-/// Dropping an unclosed writer writes its buffer, as Python does for files, and warns.
+/// A writer that is dropped without being closed writes its buffer and warns, as Python's files do.
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.is_unclosed() {

@@ -41,8 +41,8 @@ pub(crate) fn failure(mut error: cordwood::Error, path: Option<&Path>) -> Failur
 }
 
 /// Converts an exception for an Arrow consumer. After Ctrl-C, the consumer gets only the
-/// exception's name: raising the signal again would interrupt Python while it prints the consumer's
-/// error.
+/// exception's name. The signal isn't raised again, because that would interrupt Python while it
+/// prints the consumer's error.
 pub(crate) fn failure_of(py: Python<'_>, error: &PyErr) -> Failure {
     let mut text = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
     let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract());

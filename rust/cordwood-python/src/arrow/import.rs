@@ -11,9 +11,9 @@
 //!
 //! Arrays are checked before they are used: the counts must be valid, each record must be within
 //! its buffer, and the offsets must not decrease. The other requirements can't be checked, but the
-//! interface makes the producer responsible for them: the pointers must be valid, a buffer must be
-//! as long as the array's `offset` and `length` require, the data buffer must reach the last
-//! offset, and the bytes of a buffer must not change before the array is released.
+//! interface makes the producer responsible for them. The pointers must be valid. Each buffer must
+//! be long enough for the array's `offset` and `length`, and the data buffer must reach the last
+//! offset. The bytes of a buffer must not change before the array is released.
 
 #![expect(unsafe_code, reason = "the interface is one of C")]
 

@@ -65,15 +65,15 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     compression: Same as for `Reader`. Default: `None`.
 ///     on_corruption: Same as for `Reader`, except that `"salvage"` is not supported. Default:
 ///         `"raise"`.
-///     on_rotation: How to react to a rotation. A rotation means that the path names another file
-///         or no file, and everything in the old file has been returned. `"raise"`: raise
-///         `LogRotatedError`. `"reopen"`: wait until the path names a file, and continue at its
-///         start. `tell`, `skipped` and `outcome` then describe the new file. A file that appears
-///         at the path and is replaced between two polls is missed without an error, so use
-///         `"reopen"` only if the time between rotations is much longer than `poll_interval`.
-///         `"stop"`: end the iteration for good, and report the end in `outcome`. With `"reopen"`
-///         and `"stop"`, the logger `cordwood` gets a warning if the old file ended in an
-///         incomplete record. Default: `"raise"`.
+///     on_rotation: How to react to a rotation. A rotation means that the file at the path has been
+///         replaced or removed. The follower reacts once it has returned everything in the old
+///         file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a file at the
+///         path, and continue at its start. `tell`, `skipped` and `outcome` then describe the new
+///         file. If a new file appears at the path and is replaced before the next poll, the
+///         follower silently misses it. Use `"reopen"` only if the time between rotations is much
+///         longer than `poll_interval`. `"stop"`: end the iteration for good, and report the end in
+///         `outcome`. With `"reopen"` and `"stop"`, a warning is logged to the `cordwood` logger if
+///         the old file ended in an incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_time: Apparent damage may be a write still in progress if no valid block follows it.
 ///         Before reporting such damage, the follower rereads the bytes at least three times, over
@@ -95,8 +95,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// * `LogChangedError`: another log has replaced this one. Every later step raises this again.
 /// * `LogTruncatedError`: the file is now shorter than the part already read. Every later step
 ///   raises this again.
-/// * `LogRotatedError`: the path names another file or no file, and everything in the old file has
-///   been returned. Raised only with `on_rotation="raise"`.
+/// * `LogRotatedError`: the file at the path has been replaced or removed, and everything in the
+///   old file has been returned. Raised only with `on_rotation="raise"`.
 /// * `OSError`: the file cannot be read. The next step tries again.
 /// * `ClosedError`: the follower is closed.
 ///
@@ -245,9 +245,9 @@ impl Follower {
 
     /// Returns the end of the data returned or skipped so far, as a file offset.
     ///
-    /// A new follower with this offset as its `start` returns the records that this follower would
-    /// return next. However, if a record starts before this offset and the start of the record was
-    /// damaged, the new follower doesn't report the rest of that record.
+    /// A new follower whose `start` is this offset continues where this one left off. However, if a
+    /// record starts before this offset and the start of the record was damaged, the new follower
+    /// doesn't report the rest of that record.
     ///
     /// Returns:
     ///     The offset in bytes.
@@ -267,8 +267,8 @@ impl Follower {
     /// Returns the position at the end of the data returned or skipped so far.
     ///
     /// A position also identifies the log. To continue later at the offset that `tell` returns now,
-    /// pass the position to a new follower as `start`. If the path names a different log by then,
-    /// the new follower raises `LogChangedError`. To store a position, convert it with `str`.
+    /// pass the position to a new follower as `start`. If there is a different log at the path by
+    /// then, the new follower raises `LogChangedError`. To store a position, convert it with `str`.
     ///
     /// Returns:
     ///     A `Position`. To determine it, at most two blocks of the file are read.
@@ -290,7 +290,9 @@ impl Follower {
             .map_err(|error| to_python(py, error, Some(&self.path)))
     }
 
-    /// Where and why the last step or `poll` found no record, or `None` if it found one or failed.
+    /// Where and why the last step or `poll` found no record.
+    ///
+    /// `None` if it found a record, raised an exception or reached the end of the log.
     #[getter]
     fn waiting(&self, py: Python<'_>) -> PyResult<Option<NotYet>> {
         self.with_state(py, |state| state.waiting)
@@ -310,7 +312,7 @@ impl Follower {
         self.timeout.map(in_seconds)
     }
 
-    /// The first 100,000 regions found so far that were not returned, ordered by offset.
+    /// The regions found but not returned so far, up to the first 100,000, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     #[getter]

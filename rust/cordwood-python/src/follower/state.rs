@@ -54,7 +54,7 @@ pub(crate) struct Open {
     pub(crate) options: FollowOptions,
     pub(crate) on_rotation: OnRotation,
     pub(crate) path: PathBuf,
-    /// The file that the path names now. The old file is still polled, because it may have grown
+    /// The file that is now at the path. The old file is still polled, because it may have grown
     /// before the new one was created.
     pub(crate) next: Option<Follower>,
     pub(crate) logged: Logged,
@@ -71,7 +71,7 @@ pub(crate) enum Taken<T> {
     End(Messages),
 }
 
-/// How to react when the path names another file.
+/// How to react to a rotation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRotation {
     Raise,
@@ -81,7 +81,7 @@ pub(crate) enum OnRotation {
 
 impl Open {
     /// Returns the result of the next poll. `make` converts a record, and must not run Python code.
-    /// If the conversion fails, the next poll finds the same record. Errors report `path` as the
+    /// If the conversion fails, the next poll returns the same record. Errors report `path` as the
     /// file's path.
     pub(crate) fn take<T>(
         &mut self,
@@ -98,8 +98,8 @@ impl Open {
         // Releasing the interpreter for each record would cost more than reading the record.
         let polled = released((!was_found).then_some(py), || follower.peek());
         match polled {
-            // The caller checks for signals: records may keep arriving, and C code that consumes
-            // them doesn't check.
+            // Let the caller check for signals first. Records may keep arriving, and C code that
+            // consumes them doesn't check for signals.
             Ok(Poll::Record(_)) if !was_found => Ok(Taken::Again(Messages::default())),
             Ok(Poll::Record(record)) => {
                 let made = make(Record {
@@ -127,7 +127,7 @@ impl Open {
                     // The file that was replaced has not been fully searched yet.
                     return Ok(Taken::Again(Messages::default()));
                 }
-                // If the path names the file again, the file was not rotated.
+                // If the file is at the path again, it was not rotated.
                 self.next = None;
                 Ok(self.wait(not_yet.reason.as_str(), not_yet.offset, not_yet.file_len))
             }
@@ -159,8 +159,8 @@ impl Open {
         Taken::Wait(self.follower.delay())
     }
 
-    /// Returns the result of a poll that found no event in a rotated file. The path now names
-    /// another file or no file.
+    /// Returns the result of a poll that found no event in a rotated file. The path now refers to
+    /// another file, or to nothing.
     fn rotated<T>(
         &mut self,
         py: Python<'_>,

@@ -1,5 +1,5 @@
-//! Fast paths for the functions that are called once per record. They are `Writer.append` and the
-//! `__next__` methods of three iterators: those of a reader, of `Reader.records` and of a batch.
+//! Fast paths for the functions that are called once per record: `Writer.append`, and `__next__`
+//! for iterating over a reader, `Reader.records` or a batch.
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
 //! through memory. For short records, this accounts for a considerable part of the time. The module
@@ -41,8 +41,8 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The cache of the final subclass.
     const FAST_CLASS: &'static FastClass;
 
-    /// Returns the next item if that doesn't require waiting or raising an exception. Otherwise,
-    /// `__next__` tries again, and raises the exception if there is one.
+    /// Returns the next item, but only if the call doesn't have to wait or raise an exception.
+    /// Otherwise, `__next__` tries again, and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
@@ -51,8 +51,8 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// The cache of the final subclass.
     const FAST_CLASS: &'static FastClass;
 
-    /// Appends a record and returns its offset if that doesn't require waiting or raising an
-    /// exception. Otherwise, appends nothing.
+    /// Appends a record and returns its offset, but only if the call doesn't have to wait or raise
+    /// an exception. Otherwise, appends nothing.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
     /// Appends a record with the class's regular `append` method.
@@ -98,9 +98,9 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
     })
 }
 
-/// Returns the final subclass of `T` with the slot that `fast` creates. The subclass is created
-/// once per process, and reused if the module is imported again. If it cannot be created, `T`
-/// itself is returned. All calls then still work, but more slowly, and
+/// Returns the final subclass of `T`. `fast` creates the slot that the subclass adds. The subclass
+/// is created once per process, and reused if the module is imported again. If it cannot be
+/// created, `T` itself is returned. All calls then still work, but more slowly, and
 /// `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
@@ -121,7 +121,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     let name = CString::new(base.fully_qualified_name()?.to_str()?)?;
     let inherited = |slot: c_int| ffi::PyType_Slot {
         slot,
-        // SAFETY: each of these slots can be queried on any class; the result fits the same slot.
+        // SAFETY: each of these slots can be queried on any class. The result has the type that the
+        // slot requires.
         pfunc: unsafe { ffi::PyType_GetSlot(base.as_type_ptr(), slot) },
     };
     let mut slots = [
@@ -154,8 +155,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     };
     // SAFETY:
     // - `spec` and `slots` are complete, end with a zero slot, and outlive the call. Since Python
-    //   3.11, the name and documentation are copied. The method table is not, but it is never
-    //   freed.
+    //   3.11, the name and documentation are copied. The method table is not copied, but it is
+    //   never freed.
     // - `base` is a class that can be subclassed.
     // - The result is a new reference to a class, or null with an exception set.
     let class = unsafe {
@@ -180,20 +181,20 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
 
 /// # Safety
 ///
-/// Only Python calls this function, with the thread attached and after checking that the object is
-/// an instance of the final class.
+/// Only Python calls this function. The thread is attached, and Python has checked that the object
+/// is an instance of the final class.
 unsafe extern "C" fn fast_next<T: FastNext>(iterator: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let fast = || {
         // SAFETY: The caller promises that the object stays alive during the call and is an
-        // instance of the final subclass of `T`, which has the same layout as `T`.
+        // instance of the final subclass of `T`. This subclass has the same layout as `T`.
         let iterator = unsafe { Borrowed::from_ptr(Python::assume_attached(), iterator).cast_unchecked::<T>() };
         iterator.get().next_now(iterator.py()).map(Py::into_ptr)
     };
     match catch_unwind(AssertUnwindSafe(fast)) {
         Ok(Some(item)) => item,
-        // SAFETY: The caller's promises also satisfy the base class's function, because the object
-        // is also an instance of the base class. `PyType_GetSlot` returns null or the slot's
-        // function, which has the type below.
+        // SAFETY: The object is also an instance of the base class, so the caller's promises meet
+        // the requirements of the base class's function. `PyType_GetSlot` returns null or the
+        // slot's function, which has the type below.
         Ok(None) => unsafe {
             ffi::PyErr_Clear();
             let base = T::type_object_raw(Python::assume_attached());
@@ -221,7 +222,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             return None;
         }
         // SAFETY: The caller promises that the objects stay alive during the call and that the
-        // first is an instance of the final subclass of `T`, which has the same layout as `T`.
+        // first is an instance of the final subclass of `T`. This subclass has the same layout as
+        // `T`.
         let (writer, record) = unsafe {
             let py = Python::assume_attached();
             (
@@ -233,8 +235,8 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             && let Some(offset) = writer.get().append_now(bytes.as_bytes())
         {
             // SAFETY: the thread is attached. If there is not enough memory for the number, the
-            // result is null with an exception set, and the exception is then raised. In that case,
-            // the record is still in the log, as documented.
+            // result is null with an exception set, and Python raises the exception. Even then, the
+            // record is in the log, as documented.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
         // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
@@ -265,7 +267,7 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
 ///
 /// # Safety
 ///
-/// As for [`fast_append`].
+/// Same as for [`fast_append`].
 #[cold]
 unsafe fn base_append<'py, T: FastAppend>(
     writer: *mut ffi::PyObject,

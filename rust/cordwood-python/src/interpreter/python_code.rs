@@ -62,8 +62,9 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// Declares that a C function may unwind. Its original declaration says that it never unwinds, so
-/// the function's identity is hidden from the compiler, which would otherwise leave out the guard.
+/// Declares that a C function may unwind. PyO3 declares the function as one that never unwinds, so
+/// the compiler would leave out the guard. To prevent this, `black_box` hides which function is
+/// called.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<

@@ -32,7 +32,7 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 
     /// Checks whether the input can seek. Even if it can, [`another`](Self::another) may return
-    /// `None`, because all inputs for an object share its position.
+    /// `None`, because inputs for the same object share one position.
     fn can_seek(&self) -> bool {
         self.another().is_some()
     }
@@ -43,7 +43,7 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 
     /// Returns a second input for the same source, unless it is a pipe or a device. If the source
-    /// is an object, both inputs then seek before each read.
+    /// is an object, both inputs seek before every read from then on.
     fn twin(&mut self) -> Option<Box<dyn Input>> {
         self.another()
     }
@@ -74,7 +74,7 @@ pub(crate) type SourceReader = cordwood::Reader<InputSource>;
 /// An open reader.
 pub(crate) struct OpenedReader {
     pub(crate) reader: SourceReader,
-    /// The given options, plus the detected format if it had to be detected.
+    /// The given options, plus the format if it had to be detected.
     pub(crate) options: ReadOptions,
     /// A second input for the same source, if there can be one.
     pub(crate) another: Option<Box<dyn Input>>,
@@ -222,13 +222,13 @@ pub(crate) fn ranges_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Boun
 }
 
 /// Calls a function in `_remote.py` for a source. Returns `None` if the function returns `None`, or
-/// if the source is read without Python's help.
+/// if the source is read without calling Python code.
 fn remote<'py>(
     source: &Bound<'py, PyAny>,
     function: &str,
     args: impl Arguments<'py>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    // Paths and buffers are read without Python's help.
+    // Paths and buffers are read without calling Python code.
     if !is_url(source)? && (is_path(source)? || PyMemoryView::from(source).is_ok()) {
         return Ok(None);
     }
@@ -236,7 +236,7 @@ fn remote<'py>(
     Ok((!made.is_none()).then_some(made))
 }
 
-/// Opens a file object that reads ahead in ranges, created by `file_of` in `_remote.py`.
+/// Opens a file object that reads ahead in ranges. `file_of` in `_remote.py` creates such objects.
 fn open_ranges(file: &Bound<'_, PyAny>, start: u64) -> PyResult<Opened> {
     let py = file.py();
     let referent = Arc::new(Held::new(file));

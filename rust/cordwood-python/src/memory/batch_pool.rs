@@ -20,8 +20,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The maximum size of a record batch whose memory is reused, in bytes. A batch that exceeds
-    /// it, for example because it contains a huge record, is freed.
+    /// The maximum size of a record batch whose memory is reused, in bytes. A larger batch, such as
+    /// one that contains a huge record, is freed.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// The maximum amount of memory, in bytes, that the process keeps for other pools when a pool

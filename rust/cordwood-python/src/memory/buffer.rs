@@ -30,9 +30,9 @@ pub(crate) fn copy_from_buffer(_py: Python<'_>, source: &PyUntypedBuffer, positi
         return 0;
     }
     // SAFETY:
-    // - The buffer is contiguous and `source_len` bytes long. It stays that way while `source`
-    //   holds its view, because the exporter must not move or resize it during that time. The read
-    //   is within bounds, because `position + len <= source_len`.
+    // - The buffer is contiguous and `source_len` bytes long. While `source` holds a view of the
+    //   buffer, the exporter must not move or resize it. The read is within bounds, because
+    //   `position + len <= source_len`.
     // - `target` is an exclusive reference to at least `len` bytes. Python does not access this
     //   Rust memory, so source and target do not overlap.
     // - `u8` has no invalid values and no alignment requirement.
@@ -78,10 +78,10 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     let len: usize = pieces.clone().map(<[u8]>::len).sum();
     // SAFETY:
     // - If no bytes are passed, `PyBytes_FromStringAndSize` returns a new object with room for
-    //   `len` bytes, which may be written to because there is no other reference yet. If it returns
-    //   null with an exception set, no bytes are written.
-    // - Whatever the iterator yields, all of the room is filled and nothing is written past it: no
-    //   piece is longer than the room left, and any room left at the end is filled with zeros.
+    //   `len` bytes. Writing to it is allowed because nothing else refers to it yet. If the
+    //   function returns null with an exception set, no bytes are written.
+    // - Whatever the iterator yields, exactly `len` bytes are written. Each piece is cut to the
+    //   space left, and any space left at the end is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -146,8 +146,8 @@ pub(crate) fn new_text<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, 
 /// Returns a `MemoryError` if there is not enough memory.
 pub(crate) fn new_interned<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     let mut object = new_text(py, text)?.into_ptr();
-    // SAFETY: the thread is attached. The reference is replaced by a reference to an equal `str`,
-    // or kept if there is no memory to intern the `str`.
+    // SAFETY: the thread is attached. The call replaces the reference with one to an equal,
+    // interned `str`, or keeps it if there is not enough memory.
     unsafe {
         ffi::PyUnicode_InternInPlace(&mut object);
         Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
@@ -273,9 +273,9 @@ impl Exporter {
         // - The caller promises that Python owns `view`, so it may be filled. The filled view holds
         //   a reference to this object.
         // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
-        // - The bytes stay there, unchanged, while this object is alive, because it shares them. No
-        //   code takes a `Vec` out of a shared `Arc` or changes it, and a `PooledBatch` doesn't
-        //   change until it is dropped.
+        // - The bytes are not moved or changed while this object is alive, because it holds a
+        //   reference to them. No code takes a `Vec` out of a shared `Arc` or changes it, and a
+        //   `PooledBatch` doesn't change until it is dropped.
         // - The view is read-only: Python refuses a request for a writable view, so the pointer is
         //   never written through.
         let filled = unsafe {

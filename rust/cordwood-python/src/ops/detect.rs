@@ -23,10 +23,10 @@ use crate::values::options::{compression_name, dialect_name};
 ///
 /// Returns:
 ///     A `LogFormat` with the dialect, the log number and the compression. For dialects with log
-///     numbers, the log number is the one in the file's name, or else the one in the first
-///     fragment. The result is `None` if the format cannot be detected, because the file is empty
-///     or its start contains no complete fragment with a valid checksum. `Reader` reads such a file
-///     as `"leveldb"`.
+///     numbers, the log number is taken from the file's name or, if the name has none, from the
+///     first fragment. The result is `None` if the format cannot be detected, because the file is
+///     empty or its start contains no complete fragment with a valid checksum. `Reader` reads such
+///     a file as `"leveldb"`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.

@@ -93,9 +93,9 @@ impl Fragments {
 
     /// Returns the findings so far.
     ///
-    /// This is a tuple: the dialect; the log number; the compression; the other log's number if the
-    /// whole file belongs to another log; and the number of records that start after damage in the
-    /// same block.
+    /// The findings are a tuple of the dialect, the log number, the compression, the number of the
+    /// other log that the whole file belongs to (if any), and the number of records that start
+    /// after damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -157,9 +157,9 @@ impl Fragments {
 /// severity, and the number of fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
-/// The result of `found`: the dialect; the log number; the compression; the other log's number if
-/// the whole file belongs to another log; and the number of records that start after damage in the
-/// same block.
+/// The result of `found`: the dialect, the log number, the compression, the number of the other log
+/// that the whole file belongs to (if any), and the number of records that start after damage in
+/// the same block.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
 /// Finds fragments in batches.

@@ -29,8 +29,8 @@ use crate::values::{Report, Stat};
 /// covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
 /// of records that LevelDB and the policy `"skip"` would drop.
 ///
-/// If damage is found in a log that has a log number, and the source can seek, the log is read a
-/// second time, and the report describes the second pass. This matters while RocksDB or Pebble is
+/// If damage is found in a log with a log number, and the source can seek, the log is read a second
+/// time. The report then describes the second pass. This matters while RocksDB or Pebble is
 /// overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
 /// record may be written a moment later.
 ///
@@ -102,9 +102,9 @@ pub(crate) fn verify(
     })
 }
 
-/// Calls `work` with readers of `source`, and with the parts they read. There is one reader for
-/// each of `threads` threads, or a single reader if more would not be faster. Returns the result of
-/// `work`, and the source's path if it has one.
+/// Calls `work` with readers of `source`, and with the parts they read. There are `threads`
+/// readers, one for each thread, or only one reader if several would not be faster. Returns the
+/// result of `work`, and the source's path if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
     options: ReadOptions,
@@ -172,8 +172,7 @@ fn read_parts<T: Send>(
 ///     repair_bit_flips: Also write each record whose damage can be explained by a single flipped
 ///         bit, with that bit flipped back. The report gives the number of these records as
 ///         `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
-///         flipped, the
-///         checksum of a repaired record confirms its contents. Default: `False`.
+///         flipped, the checksum of a repaired record confirms its contents. Default: `False`.
 ///     storage_options: Same as for `Reader`. Default: `None`.
 ///     progress: Same as for `verify`. Default: `None`.
 ///
@@ -183,9 +182,9 @@ fn read_parts<T: Send>(
 /// Raises:
 ///     DialectError: `source` is not a log.
 ///     FileExistsError: A file already exists at `destination`. It is not changed.
-///     OSError: The source cannot be opened or read, the new log cannot be written, `destination`
-///         has the name of a segment, or the number in its name differs from the number in the
-///         records.
+///     OSError: The source cannot be opened or read, or the new log cannot be written. Also raised
+///         if `destination` has the name of a segment, or if the number in its name differs from
+///         the number in the records.
 ///     OtherLogError: All of `source` belongs to another log, whose number is neither the number in
 ///         the file's name nor `log_number`. No new log is written.
 ///     OverflowError: An integer is negative or too large for its option.
@@ -249,9 +248,8 @@ pub(crate) fn salvage(
 ///
 /// The copy is strict: either all records are copied, or no copy is made. Damage is an error, and
 /// so are zeros and an incomplete record at the end, because a record may have been lost there.
-/// There is one
-/// exception: if the file consists of whole blocks, zeros that fill the rest of the last record's
-/// block are treated as padding and left out.
+/// There is one exception: if the file consists of whole blocks, zeros that fill the rest of the
+/// last record's block are treated as padding and left out.
 ///
 /// This function also unpacks a log. To get the same records back, copy a packed log to the
 /// original log's dialect. If the original consisted only of whole records, the unpacked log is

@@ -242,11 +242,12 @@ impl Table {
     ///         If this is a list, `start` is a position in the list.
     ///
     /// Returns:
-    ///     A tuple of four items: the index of the record to continue with; the output; the list of
-    ///     faults; and the number of faults that are not in the list. The output is `bytes`, or for
-    ///     Arrow, the indices of the columns that have values, the number of rows, and capsules of
-    ///     the Arrow C data interface. Each fault gives the index of a record, the missing part
-    ///     (`"record"`, `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
+    ///     A tuple of four items: the index of the record to continue with; a list that is empty or
+    ///     contains the output; the list of faults; and the number of further faults. The output is
+    ///     `bytes`. For Arrow, it is a tuple of the indices of the columns that have values, the
+    ///     number of rows, and capsules of the Arrow C data interface. Each fault gives the index
+    ///     of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
+    ///     `PayloadError`.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
@@ -279,7 +280,7 @@ impl Table {
     ///
     /// Returns:
     ///     A tuple of four items. The first says whether all these rows have been taken; if not,
-    ///     call this method again. The other items are as for `take`.
+    ///     call this method again. The other items are the same as for `take`.
     #[pyo3(signature = (*, is_last))]
     fn take_rest<'py>(&self, py: Python<'py>, is_last: bool) -> PyResult<Taken<'py, bool>> {
         let step = |table: &mut table::Table, decoder: &mut Decoder| {
@@ -344,7 +345,7 @@ impl Table {
 
     /// Stops writing rows.
     ///
-    /// After this call, the table only learns columns, as if a row had needed a new one.
+    /// After this call, the table only learns columns, as if a row had needed a new column.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -364,7 +365,7 @@ impl Table {
 
     /// Returns the requested columns that no row contained, and the known columns.
     ///
-    /// A column is known if it always exists or appeared in a row.
+    /// A column is known if it always exists or has appeared in a row.
     #[getter]
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let parts = self.parts.lock(py)?;
@@ -375,7 +376,7 @@ impl Table {
 
 impl Table {
     /// Calls `step` on the table. `step` also returns the offset of the record where the table
-    /// stopped, and `index_of` converts the record index of each fault.
+    /// stopped. `index_of` converts the index in each fault to the index of its record.
     fn taken<'py, T: Send>(
         &self,
         py: Python<'py>,

@@ -121,8 +121,8 @@ impl VersionState {
     /// Returns the tables, sorted by column family, level and number.
     ///
     /// Returns:
-    ///     For each table: the number of its column family, the family's name if the MANIFEST
-    ///     contains it, and the table's parts by name.
+    ///     For each table, a tuple of the number of its column family, the family's name (if the
+    ///     MANIFEST contains it), and the table's parts by name.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyBytes>>, Bound<'py, PyAny>)>> {
         let state = self.0.lock(py)?;

@@ -214,8 +214,8 @@ impl<'py> NewOperation<'py> {
         })
     }
 
-    /// Converts the values to an operation in a batch. Fails unless they are exactly the parts of
-    /// an operation of this kind.
+    /// Converts the values to an operation in a batch. Fails if a part is missing, or if a part
+    /// doesn't belong to operations of this kind.
     fn core(&self) -> PyResult<payload::Operation<'_>> {
         let kind = &self.kind;
         let strings = self.strings.each_ref();

@@ -27,12 +27,12 @@ const REGION_COUNT_MAX: u32 = 1 << 12;
 /// only when a step returns it. If a step fails because of Ctrl-C or because there isn't enough
 /// memory for an object, the next step returns the same record or batch.
 ///
-/// Some steps take an optional `py`, which is `None` if the calling thread might not be attached to
-/// the interpreter, for example in the consumer of an Arrow stream.
+/// Some steps take an optional `py`. It is `None` if the calling thread might not be attached to
+/// the interpreter, as in the consumer of an Arrow stream.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
-    /// The end of the data taken from the core's reader or from the threads, as a file offset.
+    /// The file offset up to which data has been taken from the core's reader or from the threads.
     position: u64,
     pub(crate) skipped: Skipped,
     end: Option<End>,
@@ -116,8 +116,7 @@ impl Cursor {
 
     /// Takes the next record if it has already been found. `make` converts the record to an object,
     /// and must not run Python code. Returns `None` if no record has been found. If the conversion
-    /// fails, the result is also `None`, an exception is set, and the record is still the next one
-    /// to take.
+    /// fails, returns `None` with an exception set, and the next call takes the same record.
     // Inlined into the functions that are called once per record, where the cost of a call would
     // matter.
     #[inline(always)]
@@ -210,7 +209,8 @@ impl Cursor {
     /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
     /// not logged are only counted here. There can be a huge number of them, because a region can
     /// be as short as a header. Returns whether an event or a batch was found. Returns `false`
-    /// after one read or many regions, so that a long part without records doesn't delay Ctrl-C.
+    /// after one read, or after skipping many regions, so that a long part without records doesn't
+    /// delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -237,7 +237,7 @@ impl Cursor {
     }
 
     /// Gathers records that are in memory. Returns `true` if they fill a batch of `target_len`
-    /// bytes, or if there isn't enough memory for the next record, in which case the batch is
+    /// bytes, or if there isn't enough memory for the next record. In the second case, the batch is
     /// shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
@@ -355,9 +355,9 @@ impl Cursor {
         })
     }
 
-    /// Gathers the next records, either from threads that read ahead or by reading until a batch is full.
-    /// Any event other than a record ends a batch early. Fails if such an event precedes the first
-    /// record, or if a signal handler raises an exception.
+    /// Gathers the next records. Takes them from threads that read ahead, or reads until a batch is
+    /// full. Any event other than a record ends a batch early. Fails if such an event precedes the
+    /// first record, or if a signal handler raises an exception.
     fn fill(&mut self, py: Option<Python<'_>>, batches: &Batches) -> Result<(), Stop> {
         if batches.threads > 1 && self.take_ahead(py, batches)? {
             return Ok(());

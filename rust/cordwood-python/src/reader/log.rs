@@ -30,7 +30,7 @@ pub(crate) enum Message {
     Skipped(SkippedRegion),
     /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The number of this log, and that of the other log that the whole file belongs to.
+    /// The number of this log, and the number of the other log that the whole file belongs to.
     OtherLog { own: u32, other: u32 },
     /// The offset and length of the incomplete record at the end of a file that is no longer
     /// followed.

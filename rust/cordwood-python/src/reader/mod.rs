@@ -50,8 +50,8 @@ use crate::values::{Outcome, len_by_reason};
 /// A path is opened only once, and the opened file is read to its end, even with several threads.
 /// Renaming, replacing or removing the file does not affect the reader. If the file is truncated
 /// during reading, the reader returns the records that are left and then raises `OSError`. No
-/// record is lost if a `MemoryError` is raised, or if a signal handler raises an exception, such as
-/// `KeyboardInterrupt` for Ctrl-C: the next step returns the next record.
+/// record is lost if a step raises a `MemoryError` or an exception from a signal handler, such as
+/// `KeyboardInterrupt` for Ctrl-C. The next step then returns the next record.
 ///
 /// Args:
 ///     source: A path (`str` or `os.PathLike`), the content of a file in memory (`bytes` or any
@@ -63,31 +63,33 @@ use crate::values::{Outcome, len_by_reason};
 ///         read, the operating system kills the process (`SIGBUS`), as it does any program that
 ///         reads beyond the end of a mapped file. If a file might be truncated, pass its path
 ///         instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`), an
-///         `fsspec.OpenFile` or a `UPath`, all read through fsspec; a tuple of an obstore store and
-///         a path in it; or an object with `size()` and `read_range(start, end)`. These sources are
-///         read in ranges of up to 16 MiB, and four ranges are read ahead.
+///         `fsspec.OpenFile` or a `UPath`. These are read through fsspec. A tuple of an obstore
+///         store and a path in it is also accepted, and so is an object with `size()` and
+///         `read_range(start, end)`. All five kinds are read in ranges of up to 16 MiB, and four
+///         ranges are read ahead.
 ///     dialect: How the bytes of the log are laid out. `"leveldb"`: a log from LevelDB, Datastore,
-///         Firestore, App Engine, or RocksDB without recycling; `"rocksdb"`: a RocksDB write-ahead
-///         log with everything it can contain; `"pebble"`: a Pebble log with everything it can
-///         contain; `"recyclable"`: the part that RocksDB and Pebble have in common; `"wandb"`: a
-///         Weights & Biases run file; `"wandb_old"`: a run file from wandb-core before 0.17.6;
-///         `"swanlab"`: a SwanLab run file. With `"auto"`, the dialect is detected from the start
-///         of the file. Default: `None`, which means `"auto"`. RocksDB's metadata in a `"leveldb"`
-///         or `"recyclable"` log is read if the dialect was detected, but treated as damage if you
-///         name the dialect. See `cordwood.types.DetectedDialect`.
+///         Firestore, App Engine, or RocksDB without recycling. `"rocksdb"`: any RocksDB
+///         write-ahead log. `"pebble"`: any Pebble log. `"recyclable"`: a log with the features
+///         that RocksDB and Pebble have in common. `"wandb"`: a Weights & Biases run file.
+///         `"wandb_old"`: a run file from wandb-core before 0.17.6. `"swanlab"`: a SwanLab run
+///         file. With `"auto"`, the dialect is detected from the start of the file. Default:
+///         `None`, which means `"auto"`. RocksDB's metadata in a `"leveldb"` or `"recyclable"` log
+///         is read if the dialect was detected, but treated as damage if you name the dialect. See
+///         `cordwood.types.DetectedDialect`.
 ///     log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
 ///         of the number in the file's name. Fragments with another number are left over from an
-///         older log. If the entire file is left over, the logger `cordwood` gets a warning.
-///         Default: `None`, which means the number in the file's name or, if there is none, the
-///         number of the first valid fragment.
+///         older log. If the entire file is left over, a warning is logged to the `cordwood`
+///         logger. Default: `None`, which means the number in the file's name or, if there is none,
+///         the number of the first valid fragment.
 ///     compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
 ///         `"zstd"`. Default: `None`, which means the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
-///         resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. The
-///         logger `cordwood` gets a warning for each of the first ten regions; the number of
-///         further regions is logged at the end of the log, on `seek` or on `close`. `"stop"`:
-///         treat the damage as the end of the log. `"salvage"`: like `"skip"`, but keep valid
-///         records after the damage in the same block. `records()` marks them. Default: `"raise"`.
+///         resumes after the damage. `"skip"`: continue at the next block, as LevelDB does. For
+///         each of the first ten regions, a warning is logged to the `cordwood` logger. Further
+///         regions are counted, and their number is logged when the reader reaches the end, seeks
+///         or is closed. `"stop"`: treat the damage as the end of the log. `"salvage"`: like
+///         `"skip"`, but keep valid records after the damage in the same block. `records()` marks
+///         them. Default: `"raise"`.
 ///     start: Return only the records that start at or after this file offset, in bytes. For a path
 ///         or URL, this can also be a `Position` in the same log. Default: 0.
 ///     end: Return only the records that start before this file offset, in bytes. The last record
@@ -102,8 +104,9 @@ use crate::values::{Outcome, len_by_reason};
 ///         total length of all records is at most 256 MiB + 200 * (bytes read since the reader was
 ///         created, or since its last seek). In a packed log, the total length of the records in
 ///         one container is at most 256 MiB. A record that would exceed one of these two limits
-///         raises `RecordTooLargeError` under every policy, and is neither skipped nor consumed. A
-///         value above the default also replaces the 256 MiB in these limits. Default: 1 GiB.
+///         raises `RecordTooLargeError` under every policy. The record is neither skipped nor
+///         consumed. A value above the default also replaces the 256 MiB in these limits. Default:
+///         1 GiB.
 ///     storage_options: The arguments for the fsspec file system of a URL, such as
 ///         `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
 ///         Default: `None`, which means fsspec's own configuration.
@@ -295,7 +298,7 @@ impl Reader {
         log(py, messages, self.path.as_deref())
     }
 
-    /// The first 100,000 regions found so far that were not returned, ordered by offset.
+    /// The regions found but not returned so far, up to the first 100,000, ordered by offset.
     ///
     /// Adjacent regions are merged if their reasons are identical, including all details.
     ///
@@ -494,7 +497,7 @@ impl Reader {
     }
 
     /// Returns the next record. `make` converts it, and must not run Python code. If the conversion
-    /// fails, the next call finds the same record.
+    /// fails, the next call returns the same record.
     fn next<T>(&self, py: Python<'_>, make: impl Fn(Record) -> PyResult<T>) -> PyResult<Option<T>> {
         self.find(py, |cursor| cursor.next(py, &make))
     }
@@ -521,7 +524,7 @@ impl Reader {
     }
 }
 
-/// Makes a reader with the policy `"salvage"` leave out the records it would mark as salvaged.
+/// Makes a reader leave out the records that the policy `"salvage"` marks as salvaged.
 ///
 /// The reader then returns the same records as under the policy `"skip"`. Call this before reading
 /// the first record, and do not combine it with `record_batches` in several threads.
@@ -537,14 +540,14 @@ pub(crate) fn leave_out_salvaged(py: Python<'_>, reader: &Reader) -> PyResult<()
     })
 }
 
-/// Returns the numbers of records and bytes that a reader has left out.
+/// Returns how many records and bytes a reader has left out.
 ///
 /// Args:
 ///     reader: The reader.
 ///
 /// Returns:
-///     The number of records left out so far because of `leave_out_salvaged`, and for each reason,
-///     the number of bytes in the skipped regions.
+///     The number of records that `leave_out_salvaged` has left out so far, and a dictionary with
+///     the number of skipped bytes for each reason.
 #[pyfunction]
 #[pyo3(signature = (reader, /))]
 pub(crate) fn left_out<'py>(py: Python<'py>, reader: &Reader) -> PyResult<(u64, Bound<'py, PyDict>)> {

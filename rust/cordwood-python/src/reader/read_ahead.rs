@@ -31,8 +31,8 @@ const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as 
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
 /// Returns how many record batches of `target_len` bytes can be in use at the same time. A single
-/// thread fills one batch while the previous one is in use. With several threads, the batches in
-/// use are those of all parts that are being read or are waiting, plus those of two more parts.
+/// thread fills one batch while the previous one is in use. With several threads, batches are in
+/// use for each part that is being read or is waiting, and for two more parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -92,9 +92,9 @@ pub(super) enum Ahead {
 #[derive(Default)]
 struct Part {
     found: Vec<Ahead>,
-    /// The file offset where reading the part stopped: the part's end, or the start of a torn tail.
-    /// `None` if a read failed or there was not enough memory. Reading then continues where the
-    /// last item of `found` ends.
+    /// The file offset where the thread stopped reading the part: the part's end, or the start of a
+    /// torn tail. `None` if a read failed or there was not enough memory. Reading then continues
+    /// where the last item of `found` ends.
     end_offset: Option<u64>,
     /// Whether the core's reader has to take over here. This is necessary after a torn tail,
     /// because the tail's extent depends on everything that follows. It is also necessary if a read
@@ -107,8 +107,8 @@ struct Part {
 pub(super) struct ReadAhead {
     /// The remaining findings of the part most recently taken from `pipeline`.
     found: VecDeque<Ahead>,
-    /// The highest file offset where reading a part stopped. A block's trailer may lie between the
-    /// last item of `found` and this offset.
+    /// The highest `end_offset` of the parts taken from `pipeline`. A block's trailer may lie
+    /// between the last item of `found` and this offset.
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
@@ -140,8 +140,9 @@ impl ReadAhead {
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {
-            // Either this is the first call, the cursor has been used in another way since the last
-            // call, or this is a forked process, which doesn't have the threads.
+            // No threads are reading ahead for this call. It is the first call, the cursor has been
+            // used in another way since the last call, or this process was forked and didn't
+            // inherit the threads.
             *self = ReadAhead::default();
             self.pipeline = released(py, || start(reading)).map_err(|error| Stop::Failed(error.into()))?;
             self.position = Some(reading.position);

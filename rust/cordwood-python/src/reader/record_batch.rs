@@ -102,7 +102,7 @@ impl RecordBatch {
     /// C data interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///     requested_schema: Ignored, which the interface permits. The consumer casts the columns
     ///         itself. Default: `None`.
     ///
     /// Returns:

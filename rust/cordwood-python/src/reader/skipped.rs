@@ -69,7 +69,7 @@ impl Skipped {
         Ok(tuple)
     }
 
-    /// Returns true if no region is damage.
+    /// Returns whether no damage has been found.
     pub(crate) fn is_ok(&self) -> bool {
         !self.lock().findings.has(Severity::Corruption)
     }

@@ -33,7 +33,7 @@ impl Scan {
     /// Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
+    ///     requested_schema: Ignored, which the interface permits. The consumer casts the columns
     ///         itself. Default: `None`.
     ///
     /// Returns:
@@ -65,8 +65,8 @@ impl Scan {
 
     /// The regions that were not returned: a tuple of `SkippedRegion` for each source, in order.
     ///
-    /// These are the regions found so far by the read that started last, up to the first 100,000
-    /// for each source. The outer tuple is empty if no read has started.
+    /// These are the regions found so far by the most recently started read, up to the first
+    /// 100,000 for each source. The outer tuple is empty if no read has started.
     #[getter]
     fn skipped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let latest = self.0.latest();
@@ -74,18 +74,18 @@ impl Scan {
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Whether no damage has been found in any source.
+    /// Whether no damage has been found so far.
     ///
-    /// Only regions with severity `"corruption"` count as damage. If the table has been read
-    /// several times, only the read that started last is considered.
+    /// This covers all sources. Only regions with severity `"corruption"` count as damage. If the
+    /// table has been read several times, only the most recently started read is considered.
     #[getter]
     fn ok(&self) -> bool {
         self.0.latest().iter().all(Skipped::is_ok)
     }
 
-    /// How reading each source ended: an `Outcome` for each source, in order.
+    /// The `Outcome` for each source, in order, showing how reading ended.
     ///
-    /// These are the outcomes of the read that started last. If a source's end has not been
+    /// These are the outcomes of the most recently started read. If a source's end has not been
     /// reached, its outcome is `"unfinished"`. The tuple is empty if no read has started.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -129,12 +129,13 @@ impl Scan {
 /// a stream doesn't return any more batches.
 ///
 /// Args:
-///     sources: A source as for `Reader`, such as a path, a URL, bytes, or an object with `read`; a
-///         `Split`; a directory, for all logs in it and its subdirectories; a pattern, such as
-///         `"*.log"`; or an iterable of these, which is read in order. An object with `read` can be
-///         read twice only if it can seek. Files in a directory are left out if they are not logs.
-///         If several names lead to the same file, for example through a link, the file is read
-///         once, under the first name. A repeated URL is also read only once.
+///     sources: A source as for `Reader` (such as a path, a URL, bytes, or an object with `read`),
+///         a `Split`, a directory, a pattern such as `"*.log"`, or an iterable of these. A
+///         directory stands for all logs in it and its subdirectories. An iterable is read in
+///         order. An object with `read` can be read twice only if it can seek. Files in a directory
+///         are left out if they are not logs. If several names lead to the same file, for example
+///         through a link, the file is read once, under the first name. A repeated URL is also read
+///         only once.
 ///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
 ///         `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
 ///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
@@ -145,14 +146,15 @@ impl Scan {
 ///     decode: The kind of content in the records. Pass a name that `cordwood convert --as`
 ///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
 ///         `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
-///         `convert`, and `columns` selects some of the columns. Decoding requires pyarrow, and the
-///         sources are read in one thread. Entities, JSON and W&B histories are decoded on up to
-///         two threads. If the columns can differ from log to log, all sources are first read once
-///         to determine the columns. A record whose content is not of this kind raises an error,
-///         which is a `PayloadError` during this first read. Under a policy other than `"raise"`,
-///         such a record is left out and listed in `DecodedScan.left_out`. Logs in directories are
-///         left out if their first record is recognised as another kind, as in `convert`. Default:
-///         `None`, which means that the records are bytes.
+///         `convert`. To get only some of the columns, pass `columns`. Decoding requires pyarrow,
+///         and the sources are read in one thread. Entities, JSON and W&B histories are decoded on
+///         up to two threads. If the columns can differ from log to log, all sources are first read
+///         once to determine the columns. A record whose content is not of this kind raises an
+///         error. While the columns are being determined, the error is a `PayloadError`. Under a
+///         policy other than `"raise"`, such a record is left out and listed in
+///         `DecodedScan.left_out`. Logs in directories are left out if their first record is
+///         recognised as another kind, as in `convert`. Default: `None`, which means that the
+///         records are bytes.
 ///     schema: With `decode`, a `pyarrow.Schema`. If you pass one, the sources are not read first
 ///         to determine the columns. Columns that are not in the schema are left out. Default:
 ///         `None`.
@@ -162,9 +164,8 @@ impl Scan {
 ///     on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as for `Reader`. With a policy
 ///         other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
-///         for a source that is not a path, for a source that `Reader.record_batches` reads in one
-///         thread, and for a table without the column `"record"` or with the column `"salvaged"`.
-///         Default: 1.
+///         if the source is not a path, if `Reader.record_batches` reads it in one thread, or if
+///         the table has no column `"record"`. Default: 1.
 ///     start: Same as for `Reader`. Ignored for a `Split`.
 ///     end: Same as for `Reader`. Ignored for a `Split`.
 ///     storage_options: Same as for `Reader`. Default: `None`.

@@ -35,8 +35,8 @@ enum Kind {
     Path,
     /// `bytes` or another buffer, or a source read in ranges.
     Content,
-    /// An object with `read`. If it can seek, the value is its position at the time it was passed
-    /// in.
+    /// An object with `read`. The value is the position that the object had when it was passed in,
+    /// or `None` if it cannot seek.
     Object(Option<Py<PyAny>>),
 }
 
@@ -81,9 +81,9 @@ impl Source {
         source(object, None, Kind::Object(start.map(Bound::unbind)))
     }
 
-    /// Returns the sources, each with its `Split` if it has one, and whether `sources` names
-    /// several sources. `decode` and `reading` are the scan's options, and determine which logs in
-    /// directories are left out.
+    /// Returns the sources, each with its `Split` if it has one. The second value says whether
+    /// `sources` names several sources. `decode` and `reading` are the scan's options, and
+    /// determine which logs in directories are left out.
     pub(super) fn all_of<'py>(
         sources: &Bound<'py, PyAny>,
         options: &ReadOptions,

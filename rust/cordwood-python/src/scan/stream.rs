@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) columns: Vec<Column>,
     pub(super) on_corruption: OnCorruption,
     pub(super) threads: usize,
-    /// The findings from the read that started last.
+    /// The findings from the most recently started read.
     pub(super) latest: Mutex<Reading>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn to_python(py: Python<'_>, error: Error, path: Option<&Path>) -> Py
             Err(error) => error,
         },
         ErrorKind::Forked => PyOSError::new_err(placed(path, &message)),
-        // An error without an offset is about an option. An error with an offset is about a log
+        // An error without an offset is about an option. If the error has an offset, the log was
         // written by a later version.
         ErrorKind::Unsupported { .. } if offset.is_none() => PyValueError::new_err(placed(path, &message)),
         ErrorKind::Closed => return closed(py, "writer", path),
@@ -169,7 +169,7 @@ pub(crate) fn closed(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
 }
 
 /// Returns the exception for a followed log that has been rotated or truncated. If `is_rotated` is
-/// true, the log's path now names another file. Otherwise, the log has been truncated.
+/// true, the log's file has been replaced or removed. Otherwise, the log has been truncated.
 pub(crate) fn not_followed(py: Python<'_>, is_rotated: bool, path: &Path, offset: u64, file_len: u64) -> PyErr {
     let message = match is_rotated {
         true => format!("the file was replaced or removed; the old one was read up to offset {offset}"),
@@ -229,8 +229,8 @@ pub(crate) fn call_python<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> io
         .unwrap_or_else(|| Err(io::Error::other("the interpreter has ended")))
 }
 
-/// Runs the handlers of signals that have arrived. If a handler raises an exception, the call fails
-/// with that exception.
+/// Runs the handlers for any signals that have arrived. If a handler raises an exception, the call
+/// fails with that exception.
 pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals().map_err(|raised| of_call(py, raised))
 }

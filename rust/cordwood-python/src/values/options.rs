@@ -44,8 +44,8 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     }
 }
 
-/// Converts an argument that is a time in seconds. A time too long for the clock to represent means
-/// forever.
+/// Converts an argument that is a time in seconds. A time that is too long for the clock becomes
+/// [`Duration::MAX`], which means forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds >= 1e15 {
         Ok(Duration::MAX)

@@ -14,9 +14,9 @@ use crate::values::options::{compression_of, dialect_of};
 /// before the offset, from the log's first block and from the block before the offset. In a
 /// segmented log, a position also contains a checksum of the end of the previous segment. When
 /// reading or following starts at a position, these checksums are compared with the log. If any of
-/// them differ, the position belongs to a different log, and `LogChangedError` is raised. A log
-/// that has since grown, been copied or renamed, or lost its oldest segments is still the same log.
-/// A block that contains damage is not compared. A position at offset 0 matches any log.
+/// them differ, the position belongs to a different log, and `LogChangedError` is raised. A log is
+/// still the same log after it has grown, been copied or renamed, or lost its oldest segments. A
+/// block that contains damage is not compared. A position at offset 0 matches any log.
 ///
 /// `str(position)` returns a short string without line breaks, and `Position(text)` restores the
 /// position from it. Positions can be pickled and compared.
@@ -64,7 +64,7 @@ impl Position {
     }
 }
 
-/// Returns the marks of a position in a log that Python code reads.
+/// Returns a position's marks, for Python code that reads the log.
 ///
 /// Args:
 ///     position: The position.

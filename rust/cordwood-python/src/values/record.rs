@@ -22,11 +22,11 @@ use super::shown::short_repr;
 /// Record(offset=10, end_offset=20, data=b'two')
 #[pyclass(frozen, module = "cordwood", get_all)]
 pub(crate) struct Record {
-    /// File offset of the header of the record's first fragment, in bytes.
+    /// The file offset, in bytes, of the header of the record's first fragment.
     ///
     /// `Reader.seek` accepts it.
     pub(crate) offset: u64,
-    /// File offset after the data of the record's last fragment, in bytes.
+    /// The file offset, in bytes, after the data of the record's last fragment.
     pub(crate) end_offset: u64,
     /// The record's contents.
     pub(crate) data: Py<PyBytes>,
