@@ -86,7 +86,7 @@ _LATE = {
     "_splits": ("group_splits", "plan_splits"),
     "_tables.scan": ("DecodedScan",),
 }
-"""Imported on first use, because few programs need these names, and their modules are slow to import."""
+"""Imported on first use. Few programs need these names, and the modules that define them are slow to import."""
 
 
 def __getattr__(name: str) -> object:

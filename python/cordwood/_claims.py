@@ -1,4 +1,4 @@
-"""Reads a range of a log, even if another worker takes over the last part of the range, as in Apache Beam."""
+"""Reads a range of a log for Apache Beam, which may give the end of the range to another worker during the read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a log and returns a reader for its bytes `[start, end)`."""
 
 WHOLE_LEN = 1 << 63
-"""The length of the single place in a log that can't be read in parts."""
+"""The length of a place that covers a whole log. Used for logs that can't be read in parts."""
 
 
 class ClaimedRange:
@@ -39,11 +39,12 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """Yields each batch, and how many of its records start in claimed places (at least 1).
+        """Yields each batch and the number of its records that start in claimed places, which is at least 1.
 
         Args:
-            try_claim: A function that claims a place where a record starts. It is called once for each such place, in
-                order, and finally for `end`. Once it returns false, no more records are returned.
+            try_claim: A function that takes the number of a place and claims the place for this worker. It is called
+                once for each place where a record starts, in order, and finally for `end`. Once it returns false, no
+                more records are returned.
             target_len: Same as for `Reader.record_batches`.
         """
         claimed = self._first - 1
@@ -72,7 +73,7 @@ class ClaimedRange:
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
             return self._reader
-        # The reader has read past the claimed places, and a region may extend into another worker's range, so read this
+        # The reader has read past the claimed places, so a region may extend into another worker's range. Read this
         # range again.
         with self._open(end) as reader:
             for _ in reader.record_batches():

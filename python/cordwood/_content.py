@@ -26,7 +26,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""Maps each record kind to the name shown for a directory of its logs, and to the kinds allowed there."""
+"""Maps a record kind to the name shown for a directory of logs of this kind, and to the kinds allowed there."""
 
 
 def info(

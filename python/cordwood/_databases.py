@@ -173,7 +173,7 @@ class _Manifest:
         return min([min(self.log_numbers.values(), default=0), *filter(None, others)])
 
     def fault(self, engine: Engine) -> ProblemKind | None:
-        """Returns the problem that prevents, or may prevent, the engine from opening a database with this MANIFEST."""
+        """Returns the problem that could keep the engine from opening a database with this MANIFEST."""
         needed = (
             {"next_file_number"} if engine == Engine.PEBBLE else {"next_file_number", "log_number", "last_sequence"}
         )
@@ -290,7 +290,7 @@ class _Directory:
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
-        """Returns what is wrong with `CURRENT`, and the MANIFEST named by the marker or by `CURRENT`."""
+        """Returns the problem with `CURRENT`, if any, and the MANIFEST that the marker or `CURRENT` names."""
         if self.marker:
             return None, self.marker[2]
         if self.current is None:
@@ -307,7 +307,7 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """Returns the file goleveldb uses instead of a faulty `CURRENT`, if that file names a MANIFEST."""
+        """Returns the file that goleveldb uses instead of a faulty `CURRENT`, if there is one that names a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
         # The newest file comes first, and `CURRENT.bak` last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
@@ -395,8 +395,8 @@ class _Directory:
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # LevelDB creates a log before writing the edit that names it, and removes this log after writing the edit
-            # that names the next log.
+            # LevelDB creates a log before writing the edit that names it, and removes the log only after writing the
+            # edit that names the next one.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -492,11 +492,11 @@ class _Directory:
     def _cut_logs(self, manifest: _Manifest) -> Iterator[Problem]:
         """Yields logs that are cut short, empty or torn even though a newer log has later writes.
 
-        LevelDB starts a new log once the previous one is complete, and continues its sequence numbers, so a gap in the
-        numbers means that writes were lost. An empty log doesn't always leave a gap: a flush closes a log even if it
-        has no writes, and the number in the MANIFEST may be higher than the numbers of the log's writes. However, if a
-        table is newer than the next log, the empty log did have writes, and the table contains them. This doesn't apply
-        if LevelDB has since recovered the next log.
+        LevelDB starts a new log once the previous one is complete. The new log continues the sequence numbers, so a gap
+        in the numbers means that writes were lost. An empty log doesn't always leave a gap. A flush closes a log even
+        if nothing was written to it, and the number in the MANIFEST may be higher than the numbers of the log's writes.
+        However, if a table is newer than the next log, the empty log used to contain writes, which are in the table.
+        This doesn't apply if LevelDB has since recovered the next log.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 
@@ -508,7 +508,7 @@ class _Directory:
         earlier: list[tuple[str, bool, ProblemKind | None]] = []
         # Reading stops at a log without write batches, or at one that a live database has removed.
         with suppress(CordwoodError, FileNotFoundError):
-            # If only one log is needed, as is usual, it doesn't have to be read here.
+            # Usually, only one log is needed. In that case, it doesn't have to be read here.
             for name in logs if len(logs) > 1 else ():
                 number = _table_or_log_number(name)
                 with Reader(self._path(name), dialect="leveldb", on_corruption="skip") as reader:
@@ -530,9 +530,10 @@ class _Directory:
     def _torn_logs(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
         """Yields RocksDB and Pebble logs that end with an incomplete record even though a newer log exists.
 
-        RocksDB only reads the newer log if its sequence numbers continue those of the torn log, as they do after a
-        crash, or if the options tell it to skip or tolerate incomplete records. Otherwise, it refuses to open the
-        database or opens it without the newer logs. With absolute consistency, RocksDB always refuses, as does Pebble.
+        RocksDB reads the newer log if its sequence numbers continue those of the torn log, which they do after a crash.
+        RocksDB also reads it if the options say to skip or tolerate incomplete records. Otherwise, RocksDB refuses to
+        open the database, or opens it without the newer logs. With absolute consistency, RocksDB always refuses to open
+        the database. Pebble refuses as well.
         """
         from cordwood.payload.write_batch import WriteBatch
 
@@ -577,16 +578,16 @@ class _Directory:
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """Returns the tables that the engine removes because the MANIFEST has lost its last edits.
 
-        A crash can also leave tables newer than the last edit. In that case, however, the log that was being written at
-        the time of that edit still exists, because the engine only removes it after a later edit. In LevelDB, the last
-        edit names this log. In RocksDB, the last edit may name a log that was never created, and in older versions the
-        log's number is larger than the one in the edit. A Pebble database may not have a log.
+        A crash can also leave tables newer than the last edit. In that case, however, the log that was in use when that
+        edit was written still exists, because the engine only removes it after a later edit. In LevelDB, the last edit
+        names this log. In RocksDB, the last edit may name a log that was never created. In older versions of RocksDB,
+        the log that exists has a larger number than the one in the edit. A Pebble database may not have a log.
 
-        RocksDB starts a log before writing the previous log's table. If its MANIFEST ends with a complete edit, or the
-        next log was started before the last remaining edit, only the sequence numbers show that edits are missing. In
-        that case, the last edit's log is missing, and the writes between that edit and the first log are in neither a
-        log nor a listed table. Writes that bypass the log leave the same kind of gap, but in this case the last edit's
-        log still exists.
+        RocksDB starts a log before writing the previous log's table. In two cases, only the sequence numbers show that
+        edits are missing: the MANIFEST ends with a complete edit, or the next log was started before the last edit that
+        is left. The last edit's log is then missing, and the writes between that edit and the first log are in neither
+        a log nor a listed table. Writes that bypass the log leave the same kind of gap, but in this case the last
+        edit's log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -612,8 +613,8 @@ class _Directory:
         """Returns LevelDB's newest table if its number shows that a log may be missing.
 
         `next_number` is the number of the next file, according to the MANIFEST. LevelDB numbers files consecutively. It
-        creates a log, then a table with the older log's writes, and finally writes the edit that names both. A
-        compaction only creates tables, so it leaves no gap before their numbers.
+        creates a log, then creates a table from the older log's data, and finally adds the edit that names the new log
+        and the table. A compaction only creates tables, so it leaves no gap before their numbers.
         """
         tables = {_table_or_log_number(name): name for name in self._matching(_TABLE)}
         without = next(number for number in itertools.count(next_number) if number not in tables)
@@ -628,7 +629,7 @@ _POINTERS = {"Git LFS pointer": ProblemKind.GIT_LFS_POINTER, "git-annex pointer"
 
 
 def _pointer_kind(path: str) -> ProblemKind | None:
-    """Returns the kind of pointer in place of this file, or `None` if the file isn't a pointer."""
+    """Returns what kind of pointer this file is, or `None` if it isn't a pointer."""
     try:
         if os.path.isfile(path):  # Opening a pipe may block forever.
             detect(path)

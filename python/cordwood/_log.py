@@ -31,14 +31,14 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Logs the incomplete end of a file that is no longer followed because another file now has its name."""
+    """Warns about the incomplete end of a followed file once its path no longer refers to it."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )
 
 
 def log_summary(count: int, length: int, path: str | None) -> None:
-    """Logs how much was skipped beyond the regions logged individually. Call this after reading."""
+    """Logs the number and length of the skipped regions that weren't logged individually. Call this after reading."""
     _logger.warning("%s: skipped %d more regions, %d bytes", path or "log", count, length)
 
 

@@ -38,7 +38,8 @@ class Results(Mapping[str | Split, T], Generic[T]):
     """The results of `verify`, `stat`, `map` and `salvage` for a directory, a pattern or a list.
 
     `Results` maps the path, the URL or the `Split` of each log to its result, in the order of the logs. For `verify`,
-    the result is a `Report`. The keys don't include files that couldn't be read, or the non-log files in directories.
+    the result is a `Report`. A file is left out if it couldn't be read, or if it was found in a directory and isn't a
+    log.
 
     >>> import os
     >>> os.mkdir("directory")
@@ -187,9 +188,8 @@ def logs_of(
 ) -> tuple[list[tuple[object, Split | None]], bool]:
     """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
 
-    Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, the
-    metadata of exports is left out too, and so is any log in a directory if its first record is known to be of a
-    different kind.
+    Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, export
+    metadata is left out too. The same goes for a log in a directory if its first record is known to be of another kind.
 
     Raises:
         OSError: A directory, or a file in it, cannot be read.
@@ -230,14 +230,14 @@ def logs_of(
 
 
 def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False) -> Callable[..., Any]:
-    """Returns a function like `one` that also accepts many logs and returns their `Results`.
+    """Returns a version of `one` that also accepts many logs, and then returns their `Results`.
 
     Args:
-        one: A function for one log.
-        own: Which of these options `one` accepts: `"threads"`, `"progress"` and `"start"`. A function that accepts
+        one: The function to call for each log.
+        own: The options that `one` accepts, out of `"threads"`, `"progress"` and `"start"`. A function that accepts
             `"start"` also accepts splits.
-        judges_directories: Whether the results include the databases and exports in directories, and whether each
-            `Report` takes into account the files alongside its log.
+        judges_directories: Whether to judge whole directories. The results then include the databases and exports in
+            directories, and each `Report` takes into account the files next to its log.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:
@@ -307,7 +307,7 @@ def _results_of(
     found_of = each(files, read, threads, dialect=named, shown=lambda _: nullcontext(called))
     for file, found in fold.take(found_of):
         if raised:
-            # The caller's code raised this exception, so the file is not at fault, whatever the exception's class.
+            # The caller's code raised this exception, so the file is not at fault. The exception may be of any class.
             raise raised[0]
         if not isinstance(found, str | Exception):
             results[file.source if isinstance(file.source, Split) else file.name] = found

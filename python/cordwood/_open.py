@@ -30,7 +30,7 @@ class Split(NamedTuple):
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
             `LogChangedError` if the path now refers to a different log. `None` if none of the log's bytes were read and
             no store reported the file's version. Default: `None`.
-        source: The object in a store that was split, if any. Readers read it instead of the path. Default: `None`.
+        source: If an object in a store was split, this object. Readers read it instead of the path. Default: `None`.
 
     A split can be pickled. The pickle contains the absolute path or the object.
 
@@ -63,7 +63,7 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
     """Returns a source for functions that read logs, and the options merged with the split's.
 
     Raises:
-        ValueError: An option differs from the split's.
+        ValueError: An option has a different value in the split.
     """
     source = split.path if split.source is None else split.source
     file_len, position, own = split.file_len, split.position, split._asdict()
@@ -154,9 +154,9 @@ def open(  # noqa: A001
 
     Args:
         source: To read, pass a path, a URL, an object with `read`, any other source `Reader` accepts, or a `Split`,
-            which specifies its own range. The path can be a segmented log's directory. Bytes or any other buffer (such
-            as `mmap`) are the content of a log, never a path: `b"name.log"` is a log of eight bytes. To write, pass a
-            path or an object with `write`. With `segment_len`, pass the path of a directory.
+            which specifies its own range. The path can be a segmented log's directory. A `bytes` object or any other
+            buffer (such as `mmap`) is taken as the content of a log, never as a path: `b"name.log"` is a log of eight
+            bytes. To write, pass a path or an object with `write`. With `segment_len`, pass the path of a directory.
         mode: `"r"` reads. `"w"` writes a new file, replacing any existing one. `"x"` writes a new file, and fails if
             the file already exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same thing, because logs
             are never text. Default: `"r"`.
@@ -182,7 +182,7 @@ def open(  # noqa: A001
         flush: When to pass records to the operating system, as for `Writer`. Default: `None`, which is `"append"` for
             a path.
         sync: When to wait until records are on disk, as for `Writer`. Default: `"never"`.
-        sync_interval: Sync on the first append at least this many seconds after the last sync. Default: `None`.
+        sync_interval: Sync during an append if the last sync was at least this many seconds ago. Default: `None`.
         on_torn_tail: When appending, how to treat a file that does not end with a complete record, as for `Writer`.
             Default: `"refuse"`.
         checkpoint: When appending, read the existing file from this file offset, in bytes, as for `Writer`. Default:
@@ -193,8 +193,9 @@ def open(  # noqa: A001
         retention_bytes: When appending to a segmented log, remove the oldest segments each time a new one is started,
             but keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps all
             segments.
-        retention_time: When appending to a segmented log, remove the oldest segments each time a new one is started, if
-            their files were last changed more than this many seconds ago. Default: `None`, which keeps all segments.
+        retention_time: When appending to a segmented log, remove the oldest segments whose files have not changed for
+            more than this many seconds. This happens each time a new segment is started. Default: `None`, which keeps
+            all segments.
 
     Returns:
         A `Reader` in mode `"r"`, or a `Writer` in any other mode. Both are context managers.
@@ -206,9 +207,8 @@ def open(  # noqa: A001
         ModuleNotFoundError: `source` is a URL, and fsspec or a package that it needs for this URL is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: The mode is `"a"` and the file does not end with a complete record.
-        CorruptionError: The mode is `"a"` and the file is damaged, or a segment between two other segments is
-            missing.
-        LogChangedError: The mode is `"r"` and `start` or the `Split` belongs to another log.
+        CorruptionError: The mode is `"a"`, and either the file is damaged or a segment is missing between two others.
+        LogChangedError: The mode is `"r"`, and either `start` or the `Split` belongs to another log.
         LogTruncatedError: The mode is `"r"` and the segments that contained `start` were pruned.
         DialectError: The mode is `"a"` and the file is not a log, is in a different dialect from the given one, or
             cannot be appended to.
@@ -284,9 +284,9 @@ def follow(
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path refers to another file or to none, and every record in the old file has
+        on_rotation: What to do once the path no longer refers to the followed file and all of that file's records have
             been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
-            misses any file that was at the path only between two polls. `"stop"` ends the iteration. See `Follower`.
+            misses a file that appears and disappears between two polls. `"stop"` ends the iteration. See `Follower`.
             Default: `"raise"`.
         poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
         retry_time: If no valid block follows apparent damage, the follower rereads the damage at least three times,

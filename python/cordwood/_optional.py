@@ -29,8 +29,8 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
         text = f"{need} the package {package}: pip install 'cordwood[{extra}]'{without} ({error})"
         raise ModuleNotFoundError(text, name=error.name) from error
     except Exception as error:
-        # A package may raise any exception on import, for example because of an incompatible numpy, and its message may
-        # have many lines.
+        # Importing a package may raise any exception, for example because of an incompatible numpy. The exception's
+        # message may have many lines.
         from textwrap import shorten
 
         why = shorten(str(error), _WHY_LEN_MAX, placeholder=" ...")

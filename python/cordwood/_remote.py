@@ -89,7 +89,7 @@ def with_options(source: Any, storage_options: Mapping[str, Any] | None) -> Any:
         kind: type[object] = part.__class__
         if issubclass(kind, list | Iterator) and not hasattr(part, "read"):
             return list(map(given, part))
-        # A `Split` isn't a plain tuple, and already has the options it was planned with.
+        # A `Split` is a tuple too, but already has the options it was planned with.
         return tuple(map(given, part)) if kind is tuple else part
 
     found = given(source)
@@ -147,7 +147,7 @@ def _about(url: str, kind: type[Exception], message: str, **attributes: Any) -> 
 def ranges_of_url(url: str, file_len: int | None = None, version: str | None = None) -> RangeReadable:
     """Returns a `RangeReadable` for the file at a URL.
 
-    No bytes are requested, and neither is the length if `file_len` is given.
+    No bytes are requested. The length is only requested if `file_len` is not given.
 
     Args:
         url: The URL.
@@ -229,8 +229,7 @@ def _filesystem_of(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise _about(url, ValueError, str(error)) from error
     except Exception:
-        # This can raise exceptions of any class, because archives are opened here and other file systems check their
-        # options.
+        # Opening an archive, or checking the options of another file system, can raise an exception of any class.
         with _os_errors_of(url):
             raise
     return fs, path
@@ -355,9 +354,9 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
-    Ranges are requested ahead within `[start, end)` and one block on either side, because the block that contains
-    `start` may start before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read
-    asks for are requested, so little more than `[start, end)` is transferred.
+    Ranges are requested ahead within `[start, end)` and in one block on either side. The block that contains `start`
+    may begin before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read asks for
+    are requested, so hardly anything outside `[start, end)` is transferred.
 
     If an object is replaced between two requests, the bytes come from two different objects. To detect this, the
     object's version is compared before the last range is returned. If it has changed, bytes from all ranges are
@@ -460,7 +459,7 @@ class RangeFile:
         return LogChangedError(text, path=self.name, offset=offset, length=length, hint=Hint.START_AGAIN)
 
     def close(self) -> None:
-        """Cancels the requests. Those that have already started run to completion, as do their threads."""
+        """Cancels the requests. Requests that have already started still finish, and so do their threads."""
         if self._pool and self._pid == os.getpid():
             self._forget()
             self._pool.shutdown(wait=False)

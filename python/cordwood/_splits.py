@@ -32,10 +32,10 @@ def plan_splits(
 ) -> list[Split]:
     """Splits logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
-    Planning requires the length of each file, which is requested unless you pass it. Planning also reads the start of
-    each file, unless you pass `dialect`. If there are several remote files, they are read in parallel. A log in a
-    dialect with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it
-    becomes a single range.
+    Planning needs the length of each file, and looks it up unless you pass it. Planning also reads the start of each
+    file, unless you pass `dialect`. If there are several remote files, they are read in parallel. A log in a dialect
+    with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it becomes a
+    single range.
 
     A file with several names, for example because of a link, is split only once, under its first name. If a URL is
     repeated, its file is also split only once. A file in a directory is split only if it is a log.
@@ -52,8 +52,8 @@ def plan_splits(
             `None`.
 
     Returns:
-        The ranges, file by file and in order of offset. Together, a file's ranges cover the whole file. An empty file
-        doesn't have any.
+        The ranges of each file in turn, in order of offset. Together, a file's ranges cover the whole file. An empty
+        file doesn't have any.
 
     Raises:
         DialectError: A file is not a log.
@@ -142,7 +142,7 @@ def group_splits(splits: Iterable[Split], group_len: int) -> list[list[Split]]:
         group_len: The maximum number of bytes in a group, at least 1. A longer split gets a group of its own.
 
     Returns:
-        The groups, in which the splits keep their order.
+        The groups. The splits keep their order.
 
     Raises:
         ValueError: `group_len` is less than 1.

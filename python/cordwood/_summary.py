@@ -1,4 +1,4 @@
-"""Summarises the reading of one log, and of all the files of a source."""
+"""Summarizes what was read from one log, and from all the files of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells URLs from paths, and formats names, quantities and bytes as text that can't control a terminal."""
+"""Distinguishes URLs from paths, and formats names, quantities and bytes as text that is safe for a terminal."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Log(NamedTuple):
             yield SimpleNamespace(cordwood_path=self.path, **methods)
 
     def _decompressed(self, file: Any, size: int) -> bytes:
-        """Returns the next bytes of a file Beam decompresses. Beam doesn't report files that are cut short.
+        """Returns the next bytes of a file that Beam is decompressing. Beam doesn't report files that are cut short.
 
         Raises:
             EOFError: The file is cut short.
@@ -356,20 +356,20 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    So that no missing file goes unnoticed, segmented logs are refused. Their files are refused too, unless you name
+    Segmented logs are refused, because a missing file could go unnoticed. Their files are refused too, unless you name
     each of them.
 
     There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
 
     Args:
-        desired_bundle_size: The length in bytes of each range that a worker reads, rounded down to whole blocks of 32
-            KiB, but never to less than one block. Default: 64 MiB.
+        desired_bundle_size: The length in bytes of each range that a worker reads. It is rounded down to whole blocks
+            of 32 KiB, with a minimum of one block. Default: 64 MiB.
         min_bundle_size: The minimum number of bytes in the last range of a file. Default: 0.
         compression_type: How files are decompressed, as one of Beam's `CompressionTypes`. Compressed files and logs in
             a dialect with log numbers can't be split. A compressed file that ends early raises an `EOFError` under
             every policy. Default: `"auto"`, which decides based on the file name extension.
-        with_filename: Whether each element is a tuple: the path, and the record or list. Default: `False`.
+        with_filename: Whether each element is a tuple of the path and the record (or list). Default: `False`.
         as_batches: With `True`, each element is a list of records totalling about 256 KiB, and reading takes half as
             long. With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
             Default: `False`, which makes each element a record.
@@ -505,7 +505,7 @@ class ReadFromLog(PTransform):
 
     Raises:
         FileNotFoundError: No file matches.
-        TypeError: `file_pattern` is not a string, or an argument has the wrong type, as for `ReadAllFromLog`.
+        TypeError: `file_pattern` is not a string, or `ReadAllFromLog` rejects the type of an argument.
         ValueError: Same as for `ReadAllFromLog`.
 
     >>> import apache_beam, cordwood
@@ -598,8 +598,8 @@ class WriteToLog(PTransform):
 
     The logs get their final names once all of them are complete. On a local file system, the logs have been synced to
     disk by then, and their directory entries are synced immediately afterwards. A bundle that fails and is retried
-    doesn't leave any duplicate records or partial logs. Existing files whose names match the logs' names, with any text
-    in place of the shard number, are removed first. A shard without records becomes an empty log, and a bounded
+    doesn't leave any duplicate records or partial logs. Existing files whose names match the logs' names are removed
+    first. Any text in place of the shard number matches. A shard without records becomes an empty log, and a bounded
     `PCollection` always has at least one shard.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
@@ -625,8 +625,8 @@ class WriteToLog(PTransform):
     Raises:
         TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
         ValueError: The prefix, the suffix or the template contains `*`, `?` or `[`, so Beam would remove or rename the
-            wrong files. The template doesn't contain `S`, or doesn't contain `W` for windows. An option has an invalid
-            value.
+            wrong files. The template has no `S`, or it has no `W` and the `PCollection` is unbounded. An option has an
+            invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog

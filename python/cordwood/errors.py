@@ -52,8 +52,8 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument includes the path, because other programs create new errors from an error's arguments. Apache
-        # Beam does this to add a step's name.
+        # The argument includes the path, because other programs rebuild errors from their arguments. Apache Beam does
+        # this to add a step's name.
         super().__init__(str(self))
         if hint is not None:
             _add_hint(self, hint)
@@ -141,7 +141,7 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a log other than the one given by its name or `log_number`.
+    """A file to be salvaged belongs entirely to a different log than its name or `log_number` says.
 
     To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -247,16 +247,16 @@ class LogTruncatedError(_ChangedError):
     """A log ends before the offset where reading should start, or starts after it.
 
     The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was
-    truncated, or replaced by another file in which the offset is meaningless. A segmented log can also start after the
-    offset because its oldest segments were pruned, in which case `first_offset` is where the log starts.
+    truncated, or replaced by another file in which the offset is meaningless. If the oldest segments of a segmented log
+    were pruned, the log may start after the offset. In that case, `first_offset` is where the log starts.
 
     Attributes:
         path: The path of the log. `None` if the source has no path.
         offset: The file offset where reading should start.
         file_len: The length of the file, in bytes. `None` if the length isn't known, for example for an object with
             `read`.
-        first_offset: The offset where the log starts, if it starts after `offset` because its oldest segments were
-            pruned. Otherwise `None`.
+        first_offset: The offset where the log starts, if its oldest segments were pruned and it starts after `offset`.
+            Otherwise `None`.
     """
 
     first_offset: int | None = None
@@ -265,8 +265,8 @@ class LogTruncatedError(_ChangedError):
 class LogChangedError(CordwoodError):
     """The path names a different log than the one that was read, split or indexed before.
 
-    The log was replaced, or rewritten from its start. A log that has only grown is still the same log, and so is a copy
-    of it. To read the new log, start at offset 0, or make a new index or new splits.
+    The log was replaced, or rewritten from its start. A log that has only grown still counts as the same log. So does a
+    copy of the log. To read the new log, start at offset 0, or make a new index or new splits.
 
     Attributes:
         path: The path of the log.

@@ -61,8 +61,8 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: The length in a header reaches past the end of the block, or the end of the file shows that the
-            length is wrong.
+        BAD_LENGTH: A fragment would extend past the end of the block, or the end of the file shows that the length in
+            the header is wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
@@ -73,7 +73,8 @@ class Reason(StrEnum):
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that is too large.
         ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
-        NONZERO_TRAILER: The last bytes of a block, which are too few for a header, aren't zero. No engine reads them.
+        NONZERO_TRAILER: Non-zero bytes at the end of a block, where there is no room for a header. No engine reads
+            them.
         EMPTY_FIRST: An empty first fragment without the remaining fragments of its record, as written by old versions
             of LevelDB. No data is missing.
         TORN_TAIL: An incomplete record at the end, such as one left by a crash.
@@ -94,7 +95,7 @@ class Reason(StrEnum):
         MISSING_SEGMENT: Bytes of a segmented log that are missing from all of its files, because a file was removed or
             truncated.
         GROWN_SEGMENT: The part of a file in a segmented log that extends past the start of the next file.
-        NOT_READ: The bytes after the damage where reading stopped because the policy is `"stop"`.
+        NOT_READ: The unread bytes after damage. Reading stops at damage if the policy is `"stop"`.
     """
 
     BAD_LENGTH = "bad_length"
@@ -209,7 +210,7 @@ class OutcomeKind(StrEnum):
 
     Attributes:
         UNFINISHED: Reading isn't finished. There may be more records.
-        CLEAN: Reading reached the end of the file or the range, and did not end inside an incomplete record.
+        CLEAN: Reading reached the end of the file or the range. There is no incomplete record at the end.
         TORN_TAIL: Reading ended with an incomplete record, such as one left by a crash.
         STOPPED: Reading stopped at damage because the policy is `"stop"`.
     """
@@ -227,12 +228,13 @@ class WaitReason(StrEnum):
         IDLE: Everything in the file has been returned.
         INCOMPLETE: The next record is incomplete: it is still being written, or its writer was killed.
         ZEROS: The next bytes are zeros, either space preallocated by a writer or a hole that will be filled later.
-        STALE: The next bytes may be left over from an older log that this one overwrites: they belong to another log,
-            or they look damaged and this log has a number. If no record is ever returned, the file may have been
+        STALE: The next bytes may be left over from an older log that this log overwrites. Either they belong to another
+            log, or they look damaged and this log has a number. If no record is ever returned, the file may have been
             renamed: readers get the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The next bytes are the remainder of a block in which damage has already been reported. Reading
-            continues at the next block or, after damage at the start of the file, once later bytes identify the log.
+            continues at the next block. After damage at the start of the file, it continues once later bytes identify
+            the log.
     """
 
     IDLE = "idle"
@@ -244,15 +246,15 @@ class WaitReason(StrEnum):
 
 
 class FragmentPart(StrEnum):
-    """The part of a fragment, or the file header, that contains a given byte.
+    """Where a given byte is: in a part of a fragment, or in the file header.
 
     Attributes:
         CHECKSUM: The masked checksum, in bytes 0 to 3 of the header.
         LENGTH: The length of the payload, in bytes 4 and 5 of the header.
         KIND: The type, in byte 6 of the header.
         LOG_NUMBER: The number of the log, in bytes 7 to 10 of the header, if the fragment contains it.
-        SYNCED_OFFSET: The offset up to which the file was synced, in bytes 11 to 18 of the header, if the fragment
-            contains it.
+        SYNCED_OFFSET: The offset up to which the file was synced. If the fragment contains this offset, it is in bytes
+            11 to 18 of the header.
         PAYLOAD: The bytes after the header.
         FILE_HEADER: The file header, before the first fragment.
     """
@@ -267,7 +269,9 @@ class FragmentPart(StrEnum):
 
 
 class FragmentKind(StrEnum):
-    """The kind of fragment, which depends on its type byte and the dialect. Some kinds are gaps between fragments.
+    """The kind of a fragment, which depends on its type byte and the dialect.
+
+    Some kinds represent gaps between fragments.
 
     Attributes:
         FULL: A complete record: type 1.
@@ -386,7 +390,7 @@ class BitFlip(NamedTuple):
     Attributes:
         offset: The file offset of the byte.
         bit: The position of the bit in the byte: 0 is the lowest, 7 the highest.
-        part: The part of the fragment, or the file header, that contains the byte.
+        part: Where the byte is: in a part of the fragment, or in the file header.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")
@@ -473,9 +477,9 @@ class Outcome(NamedTuple):
 
     Attributes:
         kind: `"clean"`, `"torn_tail"`, `"stopped"` or `"unfinished"`.
-        offset: A file offset in bytes, depending on `kind`: the end of the file or the range for `"clean"`, the start
-            of the torn tail for `"torn_tail"`, the start of the damage for `"stopped"`, and the offset reached so far
-            for `"unfinished"`.
+        offset: A file offset in bytes. `kind` determines which one: the end of the file or the range for `"clean"`, the
+            start of the torn tail for `"torn_tail"`, the start of the damage for `"stopped"`, and the offset reached so
+            far for `"unfinished"`.
         zeros_offset: The file offset of the first zero, if zeros extend to the end of the file. They may be unwritten
             space, padding, or lost data. `None` if the file doesn't end with zeros, or wasn't read to its end. Always
             `None` for a follower.
@@ -608,9 +612,9 @@ class Report(NamedTuple):
         repaired: The first 100,000 fragments that `salvage` repaired by flipping a bit back. Each entry is the region
             that a reader would skip, with its `bit_flip`. A fragment may be part of a record, the engine's metadata,
             the file header, or the trailer of a closed log.
-        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. If it
-            isn't `None`, it differs from the number in the file's name or in `log_number`: either the file was recycled
-            and no record has been written to the new log yet, or the file was renamed or copied.
+        other_log_number: The number of another log, if the whole file belongs to that log. Otherwise `None`. This
+            number differs from the one in the file's name or in `log_number`. Either the file was recycled and no
+            record has been written to the new log yet, or the file was renamed or copied.
         not_kept: The properties that `salvage` could not keep in the new log. Empty after `verify`. `"synced_offsets"`
             are offsets in some Pebble records that show how far the file was synced. `"bad_metadata"` is metadata in a
             form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type. `"timestamp_sizes"` and
@@ -728,7 +732,7 @@ class Stat(NamedTuple):
         packed_count: The number of records in containers.
         packed_len: The number of bytes of data in the containers' records.
         trailer_len: The number of bytes in trailers, which are block ends that are too short for a header.
-        skipped_len: The number of bytes not returned, for any reason. `verify` reports the reasons.
+        skipped_len: The number of bytes that were not returned, whatever the reason. `verify` reports the reasons.
         damaged_len: The number of skipped bytes in regions of `Severity.CORRUPTION`.
         zeros_inside_len: The number of skipped zero bytes that come before a record. They may be unwritten space,
             padding, or lost data.
@@ -853,9 +857,9 @@ class ProblemKind(StrEnum):
         TABLE_SHORT: A table is shorter than stated in the MANIFEST.
         TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another directory.
         LOG_MISSING: A log needed according to the MANIFEST is missing.
-        LOG_SHORT: A log is shorter than its synced length, as stated in the MANIFEST.
-        LOG_CUT: In LevelDB, a log lacks its last writes, or all of its writes, even though a newer log has later
-            writes. LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log
+        LOG_SHORT: A log is shorter than the synced length stated in the MANIFEST.
+        LOG_CUT: In LevelDB, a log has lost its last writes or all of its writes, but a newer log has later writes.
+            LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log
             doesn't start with the next write. By default, RocksDB refuses to open the database, or opens it without the
             newer log. Pebble, and RocksDB with absolute consistency, refuse any log that ends with an incomplete record
             and is followed by a newer log.
@@ -868,8 +872,8 @@ class ProblemKind(StrEnum):
         LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. Either the writes with the
             numbers in between (`missing_sequences`) were lost, for example in a power failure, or RocksDB made them
             without using the log.
-        LOG_EMPTY: A log contains no records: it is empty or contains only zeros, or it is the newest log and its file
-            still contains an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the
+        LOG_EMPTY: A log contains no records. It may be empty or contain only zeros. If it is the newest log, its file
+            may still contain an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the
             log, or the writes were lost.
         DATABASE_EMPTY: The MANIFEST doesn't list any tables, and there is no log. Either no keys were ever written, or
             all of them were lost.
@@ -1033,8 +1037,8 @@ class Export(NamedTuple):
     def ok(self) -> bool:
         """Whether the export is complete.
 
-        An export is complete if no listed file is missing or empty, the number of entities is as stated, and the
-        files have at least the stated number of bytes.
+        An export is complete if none of its files is missing or empty, and if the files contain as many entities and
+        at least as many bytes as the metadata states.
         """
         counts = self.entity_count, self.stated_entity_count
         is_other = None not in counts and counts[0] != counts[1]
@@ -1077,16 +1081,16 @@ class Info(NamedTuple):
         damaged_len: The total size of the damaged regions (severity `CORRUPTION`), in bytes.
         torn_count: The number of logs that end with an incomplete record.
         zeros_count: The number of logs that end with zeros other than padding.
-        zeros_len: The number of zero bytes at the ends of the logs that `zeros_count` counts.
+        zeros_len: The total number of zero bytes at the ends of the logs counted in `zeros_count`.
         zeros_inside_len: The number of skipped zero bytes that come before a record.
-        runs: The Weights & Biases runs, and the SwanLab runs whose logs are empty.
+        runs: All Weights & Biases runs, and those SwanLab runs whose logs are empty.
         databases: The databases in a directory.
         exports: The Datastore or Firestore exports in a directory.
         unlisted_logs: The paths of a directory's entity logs that aren't listed in any export's metadata. Entities
             missing from these logs would go unnoticed.
         damaged_logs: The paths of damaged logs.
         damaged_manifests: The paths of the damaged logs that list the live files of a database.
-        misnamed_logs: The logs whose records all have a log number other than the one in the file's name. Each entry
+        misnamed_logs: The logs in which every record's log number differs from the one in the file's name. Each entry
             consists of the path, the number in the file's name, and the number in the log.
         other_file_count_by_format: The number of non-log files in a directory, by format.
         failures: For each file that could not be read, its path and the exception.
@@ -1164,11 +1168,12 @@ class KeyChange(NamedTuple):
         old_sequence: The sequence number of the operation that wrote the old value. `None` if the operation is not in
             this log.
         old_offset: The file offset of the record containing the old value. `None` if that record is not in this log.
-        is_certain: Whether it is certain that this operation replaces the old value. If no old value was found, whether
-            it is certain that the old value is not in this log. This is uncertain if there is an interruption before
-            this operation's record. If an old value was found, only interruptions after its record count. An
-            interruption is damage, zeros, a gap in the sequence numbers, a salvaged record, a record that is not a
-            write batch, or an operation that is neither a put nor the deletion of one key.
+        is_certain: Whether the old value is certain. If an old value was found, `True` means that this operation
+            certainly replaces it. If none was found, `True` means that this log certainly doesn't contain it. The old
+            value is uncertain if there is an interruption before this operation's record. If an old value was found,
+            interruptions before its record are ignored. Any of the following is an interruption: damage, zeros, a gap
+            in the sequence numbers, a salvaged record, a record that is not a write batch, and an operation that
+            neither puts nor deletes a single key.
     """
 
     key: bytes
@@ -1192,7 +1197,7 @@ class KeyChanges(NamedTuple):
         overwritten: The first 1,000 overwritten values.
         faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
-            million different keys, or more than 128 MiB of keys, the search covers only the first keys.
+            million different keys, or more than 128 MiB of keys, the search covers only the keys that appear first.
     """
 
     deleted_count: int

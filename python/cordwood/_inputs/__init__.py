@@ -1,7 +1,7 @@
 """Finds the files that names, directories, patterns and URLs refer to.
 
 * `input` describes one file,
-* `files` lists files, and decides which names refer to a single file,
+* `files` lists the files, and checks whether names refer to one file or to several,
 * `kind` decides which files are not logs, and names their formats,
 * `stores` finds the directories that are given by URL and not checked as a whole,
 * `exports` compares a directory with the file lists of a Datastore or Firestore export,

@@ -63,8 +63,8 @@ def check_new_directory(directory: str, sources: Iterable[str], *, why: str = ""
 def make_directory(path: str, source: str) -> list[str]:
     """Creates a directory and its parents, and returns the ones it created, topmost first.
 
-    Other users get the same permissions for the new directories as for the directory that contains `source`, the log to
-    be copied. A private directory protects the logs in it even if their own permissions let everyone read them.
+    `source` is the log to be copied. The new directories give other users the same permissions as the log's directory.
+    A private directory protects the logs in it even if their own permissions let everyone read them.
     """
     mode = 0o777
     if (log := local_path(source)) is not None:

@@ -34,7 +34,7 @@ THREADS_MAX = 256
 """The maximum number of threads that the functions for one log accept."""
 
 REQUESTS_MAX = 16
-"""The maximum number of files in a store that `each_start` reads in parallel.
+"""The maximum number of files that `each_start` reads in parallel from a store.
 
 It reads only their starts. The files themselves are read later.
 """
@@ -54,12 +54,12 @@ def result_of(
 ) -> T | str | Exception:
     """Returns the result of reading one file, or the exception raised.
 
-    If a file found in a directory isn't a log, this returns its format. With a `dialect`, both named files and the logs
-    in a directory are read in that dialect.
+    If a file found in a directory isn't a log, this returns its format. If `dialect` is given, files named directly and
+    logs found in directories are read in that dialect.
 
     Raises:
-        Exception: The exception has nothing to do with the file. For example, an option is invalid, or Python code
-            failed.
+        Exception: An error occurred that has nothing to do with the file, such as an invalid option or a failure in
+            Python code.
     """
     try:
         if file.error:
@@ -74,7 +74,7 @@ def result_of(
         if format_ := file.format or (file.is_in_directory and without_fragment(file.name, file.opened)):
             return format_
         if file.is_in_directory and dialect:
-            # Reading a file successfully in a given dialect doesn't show that the file is a log.
+            # A file that can be read in the given dialect isn't necessarily a log.
             detect(file.opened)
         return read(file, threads, progress)
     except DialectError as error:

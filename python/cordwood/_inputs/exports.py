@@ -154,14 +154,14 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the Datastore or Firestore exports whose metadata is among these files.
 
-    An empty file that is named directly belongs to the export that lists it, if the list is in the same directory.
+    An empty file that is named directly belongs to an export if a list in the file's directory includes it.
 
     Args:
         files: The files.
         counts: The number of records read from each log, by path.
 
     Returns:
-        The exports, and each metadata file that can no longer be read, with its exception.
+        The exports, and the path and exception of each metadata file that can no longer be read.
     """
     metadata: dict[str, None] = {}
     for file in files:
@@ -172,12 +172,12 @@ def exports_of(
         elif not (file.is_in_directory or file.file_len or file.source or "://" in file.name):
             # An empty file that is named directly may belong to an export.
             metadata.update(dict.fromkeys(_lists_of(file.name)))
-    # The export of each list, by the list's real path.
+    # Maps the real path of each list to the list's export.
     parts: dict[str, Export] = {}
     in_others: set[str] = set()
     exports: list[Export] = []
     failures: list[tuple[str, Exception]] = []
-    # Read the lists before a whole export's metadata, which refers to them.
+    # Read the lists first, because the metadata of a whole export refers to them.
     for path in sorted(metadata, key=lambda path: not path.endswith(LIST_SUFFIX)):
         try:
             if path.endswith(LIST_SUFFIX):
@@ -239,7 +239,7 @@ def _of_stated(found: int, stated: int | None, noun: str) -> str:
 
 
 def _in_state(paths: Sequence[str], state: str) -> str:
-    """Returns a semicolon and text that names the first file, counts the others and gives the state."""
+    """Returns text that names only the first file, such as `; output-0 and 2 more listed files are missing`."""
     if not paths:
         return ""
     more = f" and {quantity(len(paths) - 1, 'more listed file')} are" if len(paths) > 1 else " is"

@@ -110,8 +110,8 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
     A file that belongs to a segmented log is left out if the log's directory is also named or found.
 
-    For each named file that is left out, `same` is called with its name and with the name of the file or segmented log
-    that is returned instead.
+    For each named file that is left out, `same` is called with two names: the file's own name, and the name of the file
+    or segmented log that is returned in its place.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -196,7 +196,10 @@ def identity_of(name: str) -> Identity | None:
 
 
 def file_identity(status: os.stat_result) -> Identity | None:
-    """Returns a file's identity, or `None` if it has no inode or may be named repeatedly, like a pipe."""
+    """Returns a file's identity, or `None` if it has no inode or isn't a regular file.
+
+    Other files, such as pipes, may be named more than once.
+    """
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) and status.st_ino else None
 
 
@@ -253,7 +256,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or its files, at a location where only single files can be read."""
+    """Returns the error for a segmented log, or for a file in one, where only single files can be read."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 

@@ -56,9 +56,9 @@ class Input(NamedTuple):
     segments: tuple[tuple[int, int], ...] = ()
     """The offset and length that each segment had when the segmented log was listed."""
     file_count: int = 1
-    """The number of files this input represents: several if an export's missing files share an error."""
+    """The number of files this input represents. It is more than 1 if missing files of an export share an error."""
     identity: Identity | None = None
-    """The identity of the file. `None` if it has none, in which case each of its names counts as a file."""
+    """The identity of the file. If it is `None`, each of the file's names counts as a separate file."""
 
     @property
     def opened(self) -> Any:
@@ -87,5 +87,5 @@ def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
 
 
 def is_of_export(path: str) -> bool:
-    """Checks whether a file is named like one that describes an export."""
+    """Checks whether a file is named like the metadata of an export."""
     return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))

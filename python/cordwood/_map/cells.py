@@ -37,7 +37,7 @@ class Category(IntEnum):
 
 
 SHOWN_FIRST = (Category.DAMAGE, Category.LOST, Category.TORN)
-"""A cell shows the first of these categories that it contains, even if only in a few bytes.
+"""A cell shows the first of these categories that it contains, even if only a few of its bytes belong to that category.
 
 A cell that doesn't contain any of these categories shows the category with the most bytes.
 """
@@ -84,7 +84,7 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """A log's bytes in cells of equal length. The length doubles when there would be too many cells.
+    """A log's bytes, divided into cells of equal length. The length doubles when there would be too many cells.
 
     That way, the log's length doesn't have to be known in advance, and every log requires the same amount of memory.
 
@@ -214,7 +214,7 @@ def size(length: int) -> str:
 
 
 def rows(row_len: int) -> str:
-    """Returns text stating how much of a log each row shows."""
+    """Returns the length of a row as text, such as `2 blocks (64 KiB)`."""
     if row_len < BLOCK_LEN:
         return size(row_len)
     return f"{quantity(row_len // BLOCK_LEN, 'block')} ({size(row_len)})"

@@ -33,7 +33,7 @@ SKIPPED = _schema(path=pa.string(), offset=pa.int64(), end_offset=pa.int64(), re
 """The columns of skipped regions."""
 
 LEFT_OUT = _schema(path=pa.string(), offset=pa.int64(), error=pa.string())
-"""The columns of records that `decode` leaves out."""
+"""The columns of the `left_out` table, which lists the records left out by `decode`."""
 
 _TABLES = {"records": RECORDS, "skipped": SKIPPED, "left_out": LEFT_OUT}
 

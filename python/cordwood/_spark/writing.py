@@ -29,10 +29,10 @@ class Part(NamedTuple):
 class Job(NamedTuple):
     """A job that writes a table, or one batch of a stream, to a directory of logs.
 
-    The tasks write to a hidden directory next to the target, on the same file system. A commit moves the logs of the
-    attempts that Spark accepts to a second hidden directory, and then moves that directory into the target. This way,
-    the target gets either all of the job's logs or none of them, and never contains files from attempts that failed or
-    are still running.
+    The tasks write to a hidden directory next to the target, on the same file system. A commit takes only the logs of
+    attempts that Spark accepts. It moves them to a second hidden directory, and then moves that directory into the
+    target. This way, the target gets either all of the job's logs or none of them, and never contains files from
+    attempts that failed or are still running.
 
     Attributes:
         target: The directory of logs.
@@ -147,7 +147,7 @@ def _is_of_job(path: str) -> bool:
 
 
 def job_of(paths: tuple[str, ...], name: str, dialect: DialectName) -> Job:
-    """Returns the job with this name, which writes to the only path in `paths`.
+    """Returns the job that has this name and writes to the only path in `paths`.
 
     Raises:
         ValueError: There is more than one path, or the path is a URL, a file or a segmented log.

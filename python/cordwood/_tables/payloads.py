@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     plural: str
     """The plural name for records of this kind."""
     best: str
-    """The name of the payload that shows most of a record's data."""
+    """The name of the payload that shows the most data from a record."""
     starts_with: bytes = b""
     """The bytes that each record starts with."""
     dialects: tuple[str, ...] = ()
@@ -238,8 +238,8 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be valid for this kind. If several kinds are possible, the file's name decides, provided that
-    databases use it for one of these kinds.
+    The first record must be valid for this kind. If several kinds are possible, the file's name decides, as long as
+    databases use that name for one of these kinds.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]
@@ -253,7 +253,7 @@ def kind_of_records(path: str, reader: Reader) -> tuple[Kind | None, Record | No
 
 
 def other_kind(path: str, wanted: Kind, **options: Any) -> Kind | None:
-    """Returns the kind of a log's first record, or `None` if the kind is unknown or as expected.
+    """Returns the kind of a log's first record, or `None` if the kind is unknown or equals `wanted`.
 
     The log is read with the given `Reader` options. A database has write batches in one file and version edits in
     another, so an unexpected kind is not a fault.

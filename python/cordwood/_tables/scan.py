@@ -93,10 +93,11 @@ class DecodedScan:
         """Returns the table as a stream of Arrow batches, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: A capsule of the Arrow schema that pyarrow casts to if possible. Default: `None`.
+            requested_schema: A capsule with an Arrow schema. If possible, pyarrow casts the columns to this schema.
+                Default: `None`.
 
         Returns:
-            The capsule, which reads the sources from their start.
+            A capsule whose stream reads each source from its start.
         """
         # Only this stream uses the kept batches, because the sources may have changed by the time another stream is
         # created.
@@ -120,7 +121,7 @@ class DecodedScan:
 
     @property
     def skipped(self) -> tuple[tuple[SkippedRegion, ...], ...]:
-        """The skipped regions: a tuple of `SkippedRegion` for each source, in order.
+        """The skipped regions, as one tuple of `SkippedRegion` objects per source, in the order of the sources.
 
         These are the regions found so far by the most recently started read. Empty if no read has started.
         """
@@ -281,7 +282,7 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream moves the source's position by starting to read it."""
+        """A number that changes when another stream starts to read the source, which moves the source's position."""
         return 0 if self._start is None else self._opening_count
 
 

@@ -1,4 +1,4 @@
-"""Defines the types of a table's columns, and the errors of a table."""
+"""Defines the column types of tables, and the errors raised while creating tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as one of those at the start of every row. The message is that name."""
+    """A log has a column with the same name as a column that starts every row. The message is that name."""
 
 
 class MisfitError(ValueError):

@@ -22,7 +22,7 @@ COLUMN_COUNT_MAX = 10_000
 """The maximum number of columns, including fields, as in BigQuery. Records that need more don't have a common form."""
 
 FIELD_COUNT_MAX = 1_000
-"""The maximum number of fields in one column. A column with more fields is a mapping whose keys are data."""
+"""The maximum number of fields in one column. A column with more is treated as a mapping, with data as its keys."""
 
 LEVEL_COUNT_MAX = 20
 """The maximum nesting depth of lists and structures in a column, as in Datastore."""
@@ -31,9 +31,10 @@ ROW_COUNT_MAX = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
 CELL_COUNT_MAX = 1 << 22
-"""The maximum number of cells in an Arrow batch of several rows. A column with any values takes up space in every row.
+"""The maximum number of cells in an Arrow batch of several rows.
 
-With a lower limit, Parquet's metadata for each column of each row group would take more space.
+A column that has at least one value takes up space in every row. With a lower limit, Parquet's metadata for each column
+of each row group would take more space.
 """
 
 
@@ -133,7 +134,7 @@ class Table(NativeTable):
             threads: Same as for `record_batches`.
 
         Raises:
-            HasFirstError: The record has a column with the name of one of the columns that start every row.
+            HasFirstError: The record has a column with the same name as a column that starts every row.
             MisfitError: A value has no column, or does not fit its column.
             TooManyColumnsError: There are too many columns.
         """
@@ -370,7 +371,7 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
     if types.is_map(kind):
         key, value = (_type_of(f"{path}[]", inside) for inside in (kind.key_field, kind.item_field))
         return given(ListOf(StructOf((("key", key), ("value", value)))), "map")
-    # List types of all kinds have this attribute.
+    # All list types have this attribute.
     if hasattr(kind, "value_field"):
         items = ListOf(_type_of(f"{path}[]", kind.value_field))
         return given(items, "count", kind.list_size) if types.is_fixed_size_list(kind) else given(items)

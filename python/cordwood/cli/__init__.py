@@ -2,9 +2,9 @@
 
 Each verb is a module in this package, imported only when the verb is used:
 
-* its docstring is the help text of the verb, and the first line also appears in the list of all verbs,
-* `EXAMPLES` is printed below the help text,
-* `add_arguments` defines the arguments, and `run` does the work and returns the exit status.
+* Its docstring is the help text of the verb. The first line also appears in the list of all verbs.
+* `EXAMPLES` is printed below the help text.
+* `add_arguments` defines the arguments. `run` does the work and returns the exit status.
 
 Data goes to stdout, messages go to stderr. `Status` lists the exit statuses.
 """

@@ -20,7 +20,7 @@ def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: b
 
     Returns the exit status, and the database totals for JSON.
 
-    The text output ends with the number of databases, which the logs' totals don't include.
+    The text output ends with the number of databases, because the totals for the logs don't include it.
     """
     for database in databases:
         if is_quiet and database.ok:

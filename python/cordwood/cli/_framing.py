@@ -1,4 +1,4 @@
-"""Splits a stream into records, in the formats that `--format` accepts."""
+"""Splits a stream into records, and joins records, in any format that `--format` accepts."""
 
 from __future__ import annotations
 

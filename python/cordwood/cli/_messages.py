@@ -57,7 +57,10 @@ before_message: Callable[[], None] | None = None
 
 
 def complain(message: object, *, place: str | None = None) -> None:
-    """Reports a message on stderr. Errors include the file name or `place`, and advice."""
+    """Reports a message on stderr.
+
+    The text of an error includes the file name or `place`, and advice if there is any.
+    """
     if isinstance(message, OSError) and message.strerror:
         exists = isinstance(message, FileExistsError)
         advice = "; choose another name, or replace it with --overwrite" if exists else ""

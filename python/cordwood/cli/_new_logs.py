@@ -34,7 +34,10 @@ class Copied(NamedTuple):
 
 
 Copy: TypeAlias = Callable[[Input, str, Callable[[int], object]], Copied]
-"""A function that writes a new log from a source to a path, and reports its progress."""
+"""A function that makes a new log from a source.
+
+It takes the source, the path of the new log, and a function that reports progress.
+"""
 
 
 def add_new_log_arguments(parser: argparse.ArgumentParser) -> None:

@@ -136,7 +136,7 @@ class _Parser(argparse.ArgumentParser):
                 if destination is not None:
                     options.destination = options.sources.pop()
                 unknown = []
-            # In this package, `map` is a verb's module, so the built-in function is not used here.
+            # The built-in `map` isn't used, because `map` is also the name of a verb's module in this package.
             options.sources = [_path_before_url(name) for name in options.sources]
         for name in ("source", "destination"):
             if (value := getattr(options, name, None)) is not None:

@@ -47,8 +47,8 @@ STDOUT = "<stdout>"
 class _Stdout(io.BufferedWriter):
     """A buffer for stdout. `write` accepts all of the data. Errors from `write` and `flush` name stdout.
 
-    If a pipe is full, `write` and `flush` may wait for its reader. Once Ctrl-C has interrupted such a wait, no more
-    data is written. Otherwise, closing a table, for example, would wait again.
+    If a pipe is full, `write` and `flush` may wait for its reader. If Ctrl-C interrupts this wait, no more data is
+    written. Otherwise, the command could wait again, for example when it closes a table.
     """
 
     def __init__(self, old: io.TextIOWrapper) -> None:
@@ -166,8 +166,8 @@ def print_json(value: object) -> None:
 def json_bytes(text: str) -> bytes:
     """Returns JSON text as UTF-8 for output. Parts of a path that are not valid text are escaped.
 
-    DEL and the C1 control characters are escaped too. JSON allows them in strings, but a terminal that receives the
-    line through a pipe would interpret them.
+    DEL and the C1 control characters are escaped too. JSON allows them in strings, but a terminal would interpret them
+    if another program printed the line there.
     """
     if not text.isprintable():
         text = text.translate(_CONTROLS)
@@ -205,15 +205,15 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is empty, is a URL, or names a directory or one of `files`. With `overwrite`, this is also
-            raised if the file is or may be a log. A file may be a log if a flipped bit would explain why its first
-            fragment is not valid, if its only record is incomplete, or if it is named like a log.
+        ValueError: The name is empty or is a URL, or it is the name of a directory or of one of `files`. With
+            `overwrite`, this is also raised if the file is or may be a log. A file may be a log if it is named like
+            one, if its only record is incomplete, or if its first fragment would be valid but for a flipped bit.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
     # A page or a picture found in a directory is assumed to be from an earlier run. It may be replaced, unless it turns
-    # out to be a log. Both the file and the destination must have the suffix of a page or a picture. Otherwise, a log
-    # could be replaced via a link whose name has such a suffix.
+    # out to be a log. Both the file and the destination must have the suffix of a page or a picture. This prevents a
+    # log from being replaced through a link that is named like a page or a picture.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
@@ -271,7 +271,7 @@ def _mode_of(sources: Iterable[Input]) -> int:
             with contextlib.suppress(OSError, ValueError):
                 for part in {path, *(part for _, part in files_of(path))}:
                     status = os.stat(part)
-                    # A directory's mode has execute bits, but a file made from the log in it must not be executable.
+                    # The directory of a segmented log has execute bits, but the new file must not be executable.
                     mode = status.st_mode & (_READ_WRITE if stat.S_ISDIR(status.st_mode) else _PERMISSIONS)
                     allowed = mode if allowed is None else allowed & mode
     return _READ_WRITE if allowed is None else allowed
@@ -354,8 +354,8 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
     calls the `remove` functions of all of them.
 
     The signal handlers don't raise exceptions, because an exception could interrupt the exit of a context manager and
-    skip its last steps. If a signal is ignored, as after `nohup`, or is handled by a program that calls `main`, its
-    handling is left unchanged.
+    skip its last steps. Only the default handling of a signal is replaced. A signal that is ignored, as after `nohup`,
+    stays ignored. A handler installed by a program that calls `main` stays in place.
     """
     import signal
 
@@ -388,4 +388,7 @@ def _called_on_signals(remove: Callable[[], None]) -> Generator[None]:
 
 
 _removers: list[Callable[[], None]] = []
-"""The functions that remove all unfinished files. The first file installs the handlers and is finished last."""
+"""The functions that remove all unfinished files.
+
+The handlers are installed for the first file, which is also the last to be finished.
+"""

@@ -74,7 +74,10 @@ UNKNOWN_EDITS = "edits with unknown tags, as a newer Pebble writes them, are not
 
 
 def hint_at_payload(files: Iterable[Input], options: argparse.Namespace) -> None:
-    """On a terminal only, suggests how to decode the first log's records if their kind is known."""
+    """Suggests how to decode the first log's records, if their kind is known.
+
+    Nothing is printed unless stderr is a terminal.
+    """
     if _messages.is_quiet or not sys.stderr.isatty():
         return
     for file in files:

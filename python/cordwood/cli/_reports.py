@@ -171,7 +171,7 @@ def print_report(
         sha256: The SHA-256 of the bytes read, for JSON.
         fields: Additional fields at the end of the JSON object.
     """
-    # It is not a fault if a range without the log's start contains only an older log.
+    # If a range doesn't include the log's start, it may contain only an older log. That isn't a fault.
     other = None if options.start else report.other_log_number
     if not options.json:
         _print_text(name, report, other, options)

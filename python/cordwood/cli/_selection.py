@@ -1,4 +1,4 @@
-"""Selects the rows and columns to show, as `--limit` and `--columns` say."""
+"""Selects the rows and columns to show, according to `--limit` and `--columns`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Selection:
         """Counts a record, and returns the rows to print now.
 
         A requested name that hasn't appeared in any record yet might not exist, so rows without fields are held back.
-        They are returned before the next row with a field or, if no such row follows, by `rest`.
+        They are returned just before the next row that has fields. If no such row follows, `rest` returns them.
         """
         if self._wanted:
             self._look_for_names(row)

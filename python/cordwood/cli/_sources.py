@@ -1,4 +1,4 @@
-"""Lists, opens and reads a verb's sources, shows progress, counts them, and reports failures."""
+"""Lists, opens, reads and counts a verb's sources, shows progress, and reports failures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Tally(Fold):
         damaged_count: How many of these logs are damaged.
         other_log_count: The number of logs that count as damaged only because the whole file belongs to another log.
         failed_count: The number of sources that could not be read.
-        other_kinds: Maps each kind of record that wasn't requested to the names of the logs of that kind. Only logs
+        other_kinds: For each kind of record that wasn't requested, the names of the logs with such records. Only logs
             found in directories are included.
     """
 
@@ -98,7 +98,10 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether exports were found for which no log is needed: the verb checks exports, or they list no files."""
+        """Whether exports were found, and no log is needed for them.
+
+        No log is needed if the verb checks exports, or if the exports list no files.
+        """
         exports, failures = exports_of(self.files)
         is_other = failures or self.other_kinds or not exports
         return not is_other and all(self.judges_exports or not export.files for export in exports)
@@ -168,7 +171,7 @@ class Tally(Fold):
         return f"{quantity(count, 'file')} {'is not a log' if count == 1 else 'are not logs'}: {kinds}"
 
     def print_totals(self, *, names_others: bool = False, damaged: str = "damaged", **counts: int) -> Status:
-        """Prints the sums on stdout, unless the command line names a single file, and returns the status.
+        """Prints the totals to stdout unless the command line names a single file. Returns the exit status.
 
         Args:
             names_others: Whether to name the files that are not logs.

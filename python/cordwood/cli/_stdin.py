@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class _Pipe(RawIOBase):
     """Reads from a stdin that does not support seeking, waiting at most one second at a time.
 
-    Python runs signal handlers between two calls, so a signal that arrives just before a blocking system call doesn't
-    interrupt it. Without this time limit, the command would wait for bytes that may never arrive.
+    Python runs signal handlers only between calls. If a signal arrives just before a blocking system call, it doesn't
+    interrupt that call. Without this time limit, the command would wait for bytes that may never arrive.
     """
 
     def __init__(self, raw: FileIO) -> None:

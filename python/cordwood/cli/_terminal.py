@@ -1,4 +1,4 @@
-"""Wraps and colours lines for a terminal, and formats commands to be copied."""
+"""Wraps and colours lines for a terminal, and formats commands that users can copy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Write a page about the contents and damage of logs, for you to keep on file.
+"""Write a page about the contents of logs and any damage, to keep on file.
 
 The page is a single HTML file that needs no scripts, network or other files. It can be printed, and is light or dark to
-match the browser. DESTINATION must end in .html or .json. With .json, the same facts are written as JSON.
+match the browser. DESTINATION must end in .html or .json. With .json, the same information is written as JSON.
 
 The page states the version, the command, the time and the directory. For each log, it shows the size, modification
 time, SHA-256, dialect and counts, and a picture. For each skipped region, it shows the offsets, the reason, the flipped

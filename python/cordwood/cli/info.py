@@ -1,10 +1,11 @@
 """Describe files and directories in a few lines.
 
-For a log, a database directory, an export or a directory of runs, this shows the dialects of its logs, the contents and
-number of their records, when they were logged, how much is damaged, and the commands that show more. If there are
-several logs, the first ten runs get a line each. All logs are read. The exit status is 3 if a log is damaged, or if a
-whole file belongs to a log other than the one it is named after. It is also 3 if an export is incomplete, or if a
-database's engine would refuse to open the database or would lose data, for example because files are missing.
+SOURCE can be a log, a database directory, an export or a directory of runs. The output shows which dialects the logs
+have, what their records contain, how many records there are, when they were logged, how much is damaged, and which
+commands show more. If there are several logs, the first ten runs get a line each. All logs are read. The exit status is
+3 if a log is damaged, or if a file is named after one log but belongs entirely to another. It is also 3 if an export is
+incomplete, or if a database's engine would refuse to open the database or would lose data, for example because files
+are missing.
 """
 
 from __future__ import annotations
@@ -240,7 +241,10 @@ def _print_databases(info: Info) -> None:
 
 
 def _long_manifest(database: Database) -> str | None:
-    """Returns a line about a MANIFEST that takes a while to read: its length and any remedy."""
+    """Returns a line about a MANIFEST that takes a while to read.
+
+    The line states the MANIFEST's length and, if there is one, a remedy.
+    """
     path = os.path.join(database.path, database.manifest or "")
     length = 0
     with contextlib.suppress(OSError):

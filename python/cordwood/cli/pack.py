@@ -8,8 +8,8 @@ its end, no log is written, and the exit status is 3. For these logs, use `cordw
 before it gets its name, so a file with that name is complete, even with --overwrite. The old log is not changed.
 
 To unpack a log, use the same verb with --dialect. The verb refuses logs that it could not recreate: those with a log
-number, with records compressed one by one, or with an engine's metadata, as RocksDB and Pebble write them. It also
-refuses run files from wandb-core before 0.17.6, and from SwanLab before 0.8.0.
+number, with records compressed one by one, or with an engine's metadata. RocksDB and Pebble write such logs. The verb
+also refuses run files from wandb-core before 0.17.6, and from SwanLab before 0.8.0.
 
 For two or more logs, a pattern or a directory, DESTINATION is a directory, as with `cordwood salvage`.
 """

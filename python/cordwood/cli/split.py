@@ -2,8 +2,8 @@
 
 Each record belongs to exactly one range, the one in which it starts. To read a range, use `cordwood cat --start START
 --end END SOURCE` or `cordwood.open(source, start=start, end=end)`. Only the start of a log is read, and no file is
-written. A log with log numbers (RocksDB or Pebble) is always one range. If that range is longer than --len, this is
-reported.
+written. A log that has a log number (RocksDB or Pebble) is always one range. If that range is longer than --len, this
+is reported.
 
 Each range gets a line with its source, start and end, separated by tabs. A name with a tab, a newline or another
 control character cannot be shown in this way. Use --json for such names.
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> Status:
         if is_stream(name):
             raise OSError(errno.EINVAL, "only a regular file can be split: copy it to a file", name)
         parts = cordwood.plan_splits([name], options.split_len, **options.log)
-        # No range is longer than --len, rounded up to whole blocks, unless the log can't be split.
+        # Ranges are at most --len long, rounded up to whole blocks. A longer range means that the log can't be split.
         if parts and parts[0].end > options.split_len + -options.split_len % cordwood.BLOCK_LEN:
             complain(
                 f"{display_name(name)}: one range: a log in the dialect {parts[0].dialect} is read from its start, "

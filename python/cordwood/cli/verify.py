@@ -1,14 +1,14 @@
 """Check logs and report their damage.
 
-Each log gets a line, followed by lines for regions that are damaged, incomplete or left over from another log, and for
-zeros. At most 1,000 regions are listed. Regions without user data (a file header, an engine's metadata) are not listed.
---json lists these too, and is not limited to 1,000 regions.
+Each log gets a line. Below it, there is a line for each region that is damaged, incomplete, left over from another log,
+or filled with zeros. At most 1,000 regions are listed. Regions without user data (a file header, an engine's metadata)
+are not listed. --json lists these too, and is not limited to 1,000 regions.
 
 The exit status is 3 if a log is damaged, or if the whole file belongs to another log, for example because it was
-renamed. A crash leaves an incomplete record at the end. Zeros, whether followed by more records or not, are unwritten
-space, padding, or lost data: LevelDB silently skips them. Zeros and an incomplete record at the end aren't damage, but
-with --strict, the exit status is 3 for either. Zeros that fill the last record's block are considered padding if the
-file consists of whole blocks.
+renamed. A crash leaves an incomplete record at the end. Zeros can be unwritten space, padding, or lost data, whether
+or not records follow them. LevelDB silently skips zeros. They aren't damage, and neither is an incomplete record at the
+end. With --strict, either one makes the exit status 3. Zeros that fill the last record's block are considered padding
+if the file consists of whole blocks.
 
 Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
 these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows the number of
@@ -20,9 +20,9 @@ cannot be decoded count as damage.
 
 In a directory, all logs are checked, including those in its subdirectories. Other files are counted. Each database in
 the directory also gets a line, followed by any missing files that its engine needs. Each export gets a line, too. The
-exit status is 3 if the engine would refuse to open the database or would lose data, or if an export has an empty file,
-fewer bytes than its metadata states, or a different number of entities. If there are several logs, their totals come
-last.
+exit status is 3 if the engine would refuse to open the database or would lose data. It is also 3 if an export has an
+empty file, or if it has fewer bytes or a different number of entities than its metadata states. If there are several
+logs, their totals come last.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> Status:
     for file, (report, sha256, batches) in tally.read(options, read):
         is_damaged = not report.ok or bool(batches and batches.fault_count)
         is_damaged |= options.strict and is_incomplete(report)
-        # Everything in a range that doesn't include the start may be from an older log.
+        # If a range doesn't include the log's start, it may contain only an older log. That isn't a fault.
         is_other = report.other_log_number is not None and not options.start
         if is_damaged or is_other or not options.quiet:
             fields = batches.fields() if batches else {}

@@ -2,7 +2,7 @@
 
 Records are written to the file as they arrive, unless --flush says otherwise. It is an error if the log cannot be
 written, or if the destination exists and neither --append nor --overwrite is given. If writing to a file fails, a
-message on stderr shows how many of the records on stdin are in the log and where it ends.
+message on stderr shows how many of the records from stdin are in the log, and where the log ends.
 """
 
 from __future__ import annotations

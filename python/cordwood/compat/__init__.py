@@ -7,8 +7,8 @@
 * `cordwood.compat.dfindexeddb`: `FileReader` from dfindexeddb, for logs.
 
 None of them requires the package it replaces. For an undamaged file, each returns the same results as the original.
-Where an original returns damaged data, crashes, or stops silently, its drop-in does not. Each module lists everything
-that it does differently. Differences that all of them share are only listed here:
+An original may return damaged data, crash or end silently. Its drop-in never does. Each module lists everything that it
+does differently. Differences that all of them share are only listed here:
 
 * **limit**: A record longer than 1 GiB counts as damage.
 * **private**: Most private names of the originals are missing.

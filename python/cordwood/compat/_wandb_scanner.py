@@ -13,7 +13,8 @@ from cordwood.typing import DialectName
 
 # The maximum number of regions in `Reader.skipped`.
 LISTED_MAX = 100_000
-# After a region is added, the next access rebuilds the list, so the list is emptied once it has this many regions.
+# The first access after a region is added rebuilds the list. To limit this cost, the list is emptied once it has this
+# many regions.
 LISTED_ENOUGH = 1_000
 
 
@@ -43,7 +44,7 @@ class _Whole:
 class Scanner:
     """Reads a file from any offset, one record per call, including records appended later.
 
-    Valid records after damage in the same block are also returned: the original trusts the length in a header and
+    Valid records after damage in the same block are also returned. The original trusts the length in a header and
     continues after the fragment, and this scanner must return at least as many records. The damage before such records
     still raises an error.
 

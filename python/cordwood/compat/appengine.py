@@ -29,7 +29,7 @@ damage up to the next block and reports it to a logger. This module differs in t
 * **read-ahead**: The file's own position can be ahead of the reader's. Use `RecordsReader.tell` and
   `RecordsReader.seek`, not the file's own methods.
 * **torn-tail**: At the end of a file, `tell` returns the start of an incomplete record, if there is one. If the file
-  can seek, `read` returns the record once it is complete.
+  is seekable, `read` returns the record once it is complete.
 * **tell**: At damage, `tell` returns the end of the regions skipped so far. The original's result can differ.
 * **append**: A writer that starts inside a block fills the block with zeros and continues in the next one. So does a
   writer that is used after `close`. Readers lose the records that the original writes there.

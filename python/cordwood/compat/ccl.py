@@ -19,8 +19,8 @@ to::
 8 Deleted b'old' b'' 30
 
 For an undamaged log, it returns the same results as ccl_leveldb, except for **offset**. ccl_leveldb isn't on any
-package index, so the tests compare against chromium-reader 0.1.1, a rewrite that spells the names of states and types
-in capitals. The differences:
+package index, so the tests compare this module with a rewrite, chromium-reader 0.1.1. The rewrite spells the names of
+states and types in capitals. The differences:
 
 * **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
 * **continues**: Damage is skipped and reported to the `cordwood` logger, and `LogFile.reader.skipped` lists it.

@@ -29,8 +29,9 @@ For an undamaged log, it returns the same results as dfindexeddb, except for **e
 * **joined**: A record without its first or last fragment is not returned.
 * **not-a-batch**: Same as in `cordwood.compat.ccl`.
 * **count**: Same as in `cordwood.compat.ccl`.
-* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing. So are the modules for tables
-  and descriptors, `errors` and `utils`. `definitions` has only `InternalRecordType` and `LogFilePhysicalRecordType`.
+* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing. `errors`, `utils`, and the
+  modules for tables and descriptors are also missing. `definitions` has only `InternalRecordType` and
+  `LogFilePhysicalRecordType`.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ differences of `cordwood.compat.appengine.RecordsReader` apply here too. This mo
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
 * **seek**: `RecordsReader` has `seek`.
 * **documents**: `parse_leveldb_documents` reads keys with numbers, while leveldb-export raises a `TypeError`. In maps,
-  it keeps empty strings, places, keys, users, and bytes that are not text, while leveldb-export returns `None` or drops
-  bytes.
+  it keeps places, keys, users, empty strings, and bytes that are not text. leveldb-export returns `None` instead, or
+  drops bytes.
 * **values**: Places, keys and users are those of `cordwood.payload.entity`. All text is `str`.
 * **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.
 * **names**: `parse_entity_field` and the module `leveldb_export.utils` are missing.

@@ -40,14 +40,14 @@ class FieldKind(StrEnum):
 
     Attributes:
         COMPARATOR: The name of the comparator that orders the keys: `bytes`.
-        LOG_NUMBER: The number below which logs are not needed: `int`.
+        LOG_NUMBER: Logs with numbers below this value are not needed: `int`.
         NEXT_FILE_NUMBER: The number of the next file to be created: `int`.
         LAST_SEQUENCE: The last sequence number that was assigned: `int`.
         COMPACT_POINTER: The key where a level's next compaction starts: `CompactPointer`.
         DELETED_FILE: A table that was removed from a level: `DeletedFile`.
         NEW_FILE: A table that was added to a level: `NewFile`.
         PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
-        MIN_LOG_NUMBER_TO_KEEP: The number below which no column family needs logs: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: No column family needs logs with numbers below this value: `int`.
         COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default: `int`.
         COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
         COLUMN_FAMILY_DROP: The column family is dropped. The value is `None`.
@@ -57,7 +57,7 @@ class FieldKind(StrEnum):
         BLOB_FILE_GARBAGE: The garbage in a blob file: `BlobFileGarbage`.
         DB_ID: The identity of the database: `bytes`.
         WAL_ADDITION: A write-ahead log that was created or synced: `WalAddition`.
-        WAL_DELETION: The number below which write-ahead logs were removed: `int`.
+        WAL_DELETION: Write-ahead logs with numbers below this value were removed: `int`.
         FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed: `bytes`.
         PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are stored in files: `bool`.
         SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
@@ -96,7 +96,7 @@ class CustomFieldKind(StrEnum):
 
     Attributes:
         NEED_COMPACTION: Whether the file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: The number below which no part of the database needs logs: `int`.
+        MIN_LOG_NUMBER_TO_KEEP: No part of the database needs logs with numbers below this value: `int`.
         OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
         OLDEST_ANCESTER_TIME: The Unix time, in seconds, of the oldest data, or 0 if it isn't known: `int`.
         FILE_CREATION_TIME: The Unix time, in seconds, when the file was created, or 0 if it isn't known: `int`.

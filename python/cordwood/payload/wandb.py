@@ -1,7 +1,7 @@
 """Decodes the records of `.wandb` files, which contain the data logged by a Weights & Biases run.
 
-This module doesn't require an account, a network or any other package, except that `to_dict` requires the `wandb`
-package.
+This module doesn't require an account, a network or any other package. The only exception is `to_dict`, which requires
+the `wandb` package.
 
 `run`, `history`, `summary`, `config`, `metrics` and `output` accept the path of a run's file, or the run's records: an
 open `cordwood.Reader`, a `cordwood.Follower` of a run in progress, or any other iterable of `bytes`.
@@ -37,9 +37,9 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: A record from a `.wandb` file.
 
     Returns:
-        The fields under their names in wandb's `.proto` file, in the JSON format for protocol buffers: 64-bit integers
-        are strings, and fields with default values are left out. If a newer wandb wrote the record, `unknown_len` is
-        the number of bytes that the installed wandb does not recognise.
+        The fields, keyed by their names in wandb's `.proto` file, in the JSON format for protocol buffers: 64-bit
+        integers are strings, and fields with default values are left out. If a newer wandb wrote the record,
+        `unknown_len` is the number of bytes that the installed wandb does not recognise.
 
     Raises:
         PayloadError: The record is not a wandb message, or JSON cannot represent one of its values.
@@ -100,8 +100,8 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
             `None`, which raises the errors.
 
     Returns:
-        The values under the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`. wandb
-        adds `_step`, which comes first. It also adds `_timestamp` (Unix time) and `_runtime`, both in seconds. An
+        The values, keyed by the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
+        wandb adds `_step`, which comes first. It also adds `_timestamp` (Unix time) and `_runtime`, both in seconds. An
         integer with more digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its
         six-character escape. The result is `None` if the record is not part of the history.
 
@@ -119,8 +119,8 @@ def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str
         records: The records of a run, or the path of its file.
 
     Yields:
-        A row for each measurement, with `_timestamp` (Unix time) and `_runtime`, both in seconds, and the values under
-        the names that wandb displays, such as `system.cpu` and `system.disk./.usageGB`. There is no `_runtime` if no
+        A row for each measurement. `_timestamp` (Unix time) and `_runtime` are in seconds. The other values have the
+        names that wandb displays, such as `system.cpu` and `system.disk./.usageGB`. There is no `_runtime` if no
         earlier record contains the time when the run started.
 
     Raises:
@@ -162,7 +162,7 @@ def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
         `id`, `name`, `project`, `entity`, `group`, `job_type`, `tags` (a list), `notes`, `state`, `exit_code`,
         `start_time` (a `datetime` in UTC), `host`, `git_commit` and `command`, in this order. Values not in the records
         are `None`. `state` is `"finished"`, `"failed"` (the exit code is not 0), or `"unfinished"` if the records do
-        not say how the run ended, because it is still in progress or its process was killed.
+        not say how the run ended. An unfinished run is still in progress, or its process was killed.
 
     Raises:
         PayloadError: A record is not a wandb record.
@@ -173,7 +173,9 @@ def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
 
 
 def summary(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns a run's summary, which is `run.summary` at the end of the run or at the end of the file.
+    """Returns a run's summary, which is `run.summary` at the end of the run.
+
+    If the file ends before the run does, this is `run.summary` at the end of the file.
 
     Args:
         records: The records of the run, or the path of its file.

@@ -203,8 +203,8 @@ class WriteBatch:
 
         Raises:
             PayloadError: The engine does not support one of the operations, or a part of the batch is too large.
-            TypeError: An item in `operations` is not an `Operation`, lacks an attribute of its kind, or has an
-                attribute of another kind.
+            TypeError: An item in `operations` is not an `Operation`, lacks an attribute that its kind requires, or has
+                one that its kind doesn't allow.
             ValueError: The engine or a kind of operation is unknown.
             OverflowError: A number is negative or has too many bits.
 
@@ -380,7 +380,10 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
 
 class _Span(NamedTuple):
-    """A contiguous range of numbers. `last` is the last number's key or, in the last span, the number's batch."""
+    """A contiguous range of numbers.
+
+    `last` is the key of the range's last number. In the last span, it is the batch that contains this number.
+    """
 
     start: int
     end: int

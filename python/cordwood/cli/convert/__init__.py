@@ -10,19 +10,19 @@ In NDJSON and CSV, every byte string becomes {"base64": "..."}, or text if --enc
 rows with bytes that are not UTF-8 are reported and left out. If the columns are not known beforehand, as with entities
 and wandb, the log is read to find them. For Parquet and Arrow, reading it once is enough if the first records have all
 the columns. Otherwise, and for CSV, the log is read again. If all values in a column have the same type, the column has
-that type. In Parquet and Arrow, arrays and objects are lists and structures. All other values are JSON. Converting
+that type. In Parquet and Arrow, arrays become lists, and objects become structs. All other values are JSON. Converting
 takes a few tens of MiB of memory, or 100 to 200 MiB for Parquet and Arrow. Very long records or thousands of columns
 take more.
 
 Several logs, or all logs in a directory, become one table with the columns of all of them. The first column shows which
-log a row is from. It is path, or __file__ for entities and JSON. For wandb, it is run_id, which comes from the file's
-name, and __file__ is added if --columns names it.
+log a row is from. Its name is path, or __file__ for entities and JSON. For wandb, its name is run_id, and it contains
+the ID from the file's name. In that case, --columns can add the column __file__.
 
 Damaged records, and records of a kind not given by --as, are reported on stderr and left out. If only one value of a
-run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a whole file
-belongs to a log other than the one it is named after, or if an export has an empty file or fewer bytes than its
-metadata states. With --strict, it is also 3 if a log has zeros before a record or at its end, or if its last record is
-incomplete, for example because the file was cut off.
+run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a file is
+named after one log but belongs entirely to another, if an export has an empty file, or if an export has fewer bytes
+than its metadata states. With --strict, it is also 3 if a log has zeros before a record or at its end, or if its last
+record is incomplete, for example because the file was cut off.
 """
 
 from __future__ import annotations
@@ -188,7 +188,10 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 
 
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
-    """Returns the named files, except a destination that an earlier run left in a directory of logs."""
+    """Returns the files to convert.
+
+    If the destination is a table that an earlier run left in a directory of logs, it is left out.
+    """
     table = identity_of(options.destination)
 
     def is_table(file: Input) -> bool:

@@ -28,10 +28,10 @@ from cordwood.cli._stdin import stdin_or_path
 from cordwood.types import PayloadReason
 
 FILE = "__file__"
-"""The column for file names in tables whose rows start with a run's ID, which several files may share."""
+"""The column for file names in tables whose rows start with a run's ID. Several files may have the same ID."""
 
 _BATCH_LEN = 4 << 20
-"""The approximate size, in bytes, of the records to convert to rows at a time."""
+"""Records are converted to rows in batches of about this many bytes."""
 
 _THREADS = 2
 """The number of threads that read ahead while one batch is turned into rows and another is written."""
@@ -49,7 +49,7 @@ class Logs:
     """The logs that make up a table.
 
     Attributes:
-        origins: The leading columns, which show which of several logs a row comes from. There is one such column, or
+        origins: The leading columns, which identify a row's log if there are several logs. There is one such column, or
             two if the column with the file name is also requested.
         firsts: For each log that could be read to its end, the results of reading it for the first time.
     """
@@ -78,7 +78,7 @@ class Logs:
         origin = self._payload.origin
         names_file = origin == "run_id" and FILE in (options.columns or ())
         self.origins: list[str] = [] if is_one else [origin, FILE] if names_file else [origin]
-        # All logs whose first reading has started.
+        # All logs for which reading has started.
         self._started = set[str]()
 
     def convert(self) -> Status:
@@ -153,7 +153,7 @@ class Logs:
         else:
             other = other_kind(options, lambda: target.table.is_full)
             tally = for_each_source(options, read_if_more_is_wanted, files=options.files, other_kind=other)
-        # A stop within a log has already been reported.
+        # If reading stopped in the middle of a log, that has already been reported.
         if unread and target.table.stop_offset is None:
             report_stop(unread[0], None, options.limit, "row")
         # If no option names a kind, logs whose kind differs from the first log's are counted as damaged.
@@ -202,7 +202,7 @@ class Logs:
         return columns if options.columns is None else {name: columns[name] for name in options.columns}
 
     def _read(self, name: str, target: Target, first: _First | None = None) -> Status:
-        """Reads a log. With `first`, rereads it up to where `first` ended."""
+        """Reads a log. If `first` is given, rereads the log, but only up to `first.end`."""
         options = self._options
         record_count, position = 0, options.start
         self._started.add(name)
@@ -406,7 +406,10 @@ def check_installed(form: str) -> None:
 
 
 class Target(contextlib.ExitStack):
-    """A table and its file, which is opened for the first output and gets its name when complete."""
+    """A table and its file.
+
+    The file is opened for the first output. It gets its final name once it is complete.
+    """
 
     def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
         super().__init__()

@@ -9,8 +9,8 @@ from cordwood.cli._terminal import red
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
-# For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to Okabe and Ito's, and
-# are among the 256 that all terminals support, whatever the background colour.
+# For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to Okabe and Ito's. They
+# are among the 256 colours that all terminals support, with any background.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),
