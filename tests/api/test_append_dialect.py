@@ -312,7 +312,7 @@ for number in range(1000):
     assert path.read_bytes() == reference.encode([b"%d" % number for number in range(1000)])
 
 
-def test_flush_on_close_buffers_records_until_close(path):
+def test_with_flush_on_close_records_stay_buffered_until_close(path):
     with cordwood.open(path, "w", flush="close") as writer:
         writer.append(b"one")
         assert path.read_bytes() == b""
@@ -324,7 +324,7 @@ def test_flush_on_close_buffers_records_until_close(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"flush": "append"}])
-def test_flush_on_append_writes_each_record_immediately(path, options):
+def test_with_flush_on_append_each_record_is_written_immediately(path, options):
     records = [b"one", b"", PAYLOAD[:100_000], bytes(BLOCK_LEN), b"two"]
     with cordwood.open(path, "w", **options) as writer:
         for count, record in enumerate(records, 1):

@@ -156,7 +156,7 @@ def test_a_sync_does_not_block_other_threads(path):
     assert sum(record == b"plain" for record in cordwood.open(path)) == 20_000
 
 
-def test_waiting_for_durability_syncs_without_appending(path):
+def test_wait_durable_triggers_a_sync_without_appending(path):
     with cordwood.Writer(path, flush="close") as writer:
         writer.append(b"one")
         writer.wait_durable(writer.tell())
@@ -171,7 +171,7 @@ def test_waiting_for_durability_syncs_without_appending(path):
         writer.wait_durable(10)
 
 
-def test_waiting_for_durability_works_on_files_but_not_on_buffers(path):
+def test_wait_durable_works_on_files_but_not_on_buffers(path):
     with path.open("wb") as file, cordwood.Writer(file) as writer:
         writer.append(b"one")
         writer.wait_durable(10)

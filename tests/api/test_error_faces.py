@@ -170,7 +170,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_have_separate_path_message_and_hint_attributes(name, kind):
+def test_errors_have_separate_attributes_for_the_path_the_message_and_the_hint(name, kind):
     content, use, class_, message, hint = KINDS[kind]
     Path(name).write_bytes(content)
     with pytest.raises(class_) as caught:

@@ -805,7 +805,7 @@ class FailsOnce:
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), OSError(errno.ENOSPC, "mine"), KeyboardInterrupt()], ids=repr)
-def test_every_call_of_a_writer_fails_after_write_raises(error):
+def test_every_writer_call_fails_after_the_sink_raises(error):
     sink = FailsOnce(error)
     writer = cordwood.open(sink, "w")
     writer.append(b"one")

@@ -634,7 +634,7 @@ def test_a_follower_rejects_invalid_options(live, options, error):
         cordwood.follow(live, **options)
 
 
-def test_following_missing_files_directories_and_devices_is_rejected(tmp_path):
+def test_a_missing_file_or_a_directory_or_a_device_cannot_be_followed(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.follow(tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")

@@ -381,7 +381,7 @@ def test_ctrl_c_interrupts_a_long_call(tmp_path):
     assert index[1999] == b"x"
 
 
-def test_an_index_of_a_salvaged_numbered_log_matches_iteration(tmp_path):
+def test_an_index_and_a_reader_salvage_the_same_records_from_a_log_with_a_number(tmp_path):
     log = recycled_logs.Log(9, "recyclable")
 
     def fill(end, word):

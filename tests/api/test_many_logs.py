@@ -316,7 +316,7 @@ def test_the_salvage_command_and_the_library_write_the_same_files(directory, cap
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_verify_is_not_ok_if_every_record_has_a_different_log_number(tmp_path, capsys):
+def test_verify_is_not_ok_if_no_record_has_the_log_number_in_the_file_name(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))

@@ -48,7 +48,7 @@ def change_directory(directory):
 
 @pytest.mark.parametrize("happens", [replace, unlink, change_directory])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_reader_keeps_reading_its_file_after_it_is_replaced_or_removed(directory, monkeypatch, happens, threads):
+def test_a_reader_keeps_reading_a_file_that_is_replaced_or_removed(directory, monkeypatch, happens, threads):
     monkeypatch.chdir(directory)
     with cordwood.Reader("a") as reader:
         packs = reader.record_batches(threads=threads)

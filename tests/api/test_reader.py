@@ -456,7 +456,7 @@ def test_attributes_with_fixed_choices_are_enum_members():
     assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
-def test_records_regions_and_outcomes_can_be_matched_positionally():
+def test_match_supports_positional_patterns_for_records_and_regions_and_outcomes():
     seen = []
     for value in values():
         match value:

@@ -236,7 +236,7 @@ def test_ctrl_c_does_not_change_which_records_are_marked_salvaged(at, read_on):
     assert list(reader.records()) == expected[count:]
 
 
-def test_tell_is_past_every_skipped_region_after_a_failed_read():
+def test_after_a_failed_read_tell_returns_an_offset_past_every_skipped_region():
     """Half of the blocks are damaged at their start, some just before a read that fails."""
     data = bytearray(with_damage_in_blocks([]))
     for number in range(80):

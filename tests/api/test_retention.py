@@ -31,7 +31,7 @@ def set_ages(directory, ages):
         os.utime(directory / f"{start:020}.log", (now - age, now - age))
 
 
-def test_starting_a_segment_removes_the_oldest_segments_past_retention_bytes(directory):
+def test_starting_a_segment_removes_the_oldest_segments_to_enforce_retention_bytes(directory):
     with opened(directory, retention_bytes=150) as writer:
         writer.extend(NUMBERS[:35])
         assert starts(directory) == [100, 200, 300]

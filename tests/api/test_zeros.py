@@ -177,7 +177,7 @@ def test_zeros_found_in_random_files_match_the_reference(file):
 
 
 @given(st.one_of(files, zeros_between))
-def test_zeros_found_with_the_skip_policy_match_the_reference(file):
+def test_the_skip_policy_finds_the_same_zeros_as_the_reference(file):
     *events, _ = reference.events(file)
     expected_offset, _ = zeros_of(events, len(file))
     with cordwood.open(file, dialect="leveldb", on_corruption="skip") as reader:

@@ -37,7 +37,7 @@ def directory(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_by_kind_writes_one_table_per_kind(directory):
+def test_converting_by_kind_writes_one_table_per_kind(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "tables", "export"]) == 0
     books, orders = pq.read_table("tables/books.parquet"), pq.read_table("tables/Über%2FOrders.parquet")
     assert sorted(path.name for path in (directory / "tables").iterdir()) == ["books.parquet", "Über%2FOrders.parquet"]
@@ -55,7 +55,7 @@ def test_by_kind_writes_one_table_per_kind(directory):
         assert table.to_pylist() == wanted
 
 
-def test_by_kind_supports_ndjson_and_csv(directory):
+def test_converting_by_kind_supports_ndjson_and_csv(directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", "--to", "ndjson", "export/output-0"]) == 0
     rows = [json.loads(line) for line in (directory / "t/books.ndjson").read_text().splitlines()]
     assert [row["title"] for row in rows] == ["t00", "t01", "t02"]
@@ -67,14 +67,14 @@ def test_by_kind_supports_ndjson_and_csv(directory):
     ("kind", "name"),
     [("..", "%2E."), ("a\x00b", "a%00b"), ("100%", "100%25"), ("CON|", "CON%7C"), ("", "%"), ("%none", "%25none")],
 )
-def test_by_kind_escapes_path_characters(kind, name, directory):
+def test_converting_by_kind_escapes_path_characters(kind, name, directory):
     with cordwood.open("some", "x") as log:
         log.append(entity([(kind, 1)], {"a": 1}))
     assert main(["convert", "--as", "entity", "--by-kind", "t", "some"]) == 0
     assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_by_kind_cleans_up_after_errors_and_never_replaces_a_file_by_default(directory, capsys):
+def test_converting_by_kind_cleans_up_after_errors_and_never_replaces_a_file_by_default(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
     (directory / "t").mkdir()
     (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
@@ -85,7 +85,7 @@ def test_by_kind_cleans_up_after_errors_and_never_replaces_a_file_by_default(dir
     assert len(pq.read_table("t/Über%2FOrders.parquet")) == 6
 
 
-def test_by_kind_creates_no_directory_if_there_are_no_entities(directory, capsys):
+def test_converting_by_kind_creates_no_directory_if_there_are_no_entities(directory, capsys):
     for name in "output-0", "output-1":
         (directory / "export" / name).write_bytes(b"")
     (directory / "export/a.export_metadata").write_bytes(bytes.fromhex("0a03 0a0161 120c 0a00 1208") + b"output-0")
@@ -96,7 +96,7 @@ def test_by_kind_creates_no_directory_if_there_are_no_entities(directory, capsys
     assert not (directory / "t").exists()
 
 
-def test_by_kind_reports_damage_that_destroys_one_record(directory, capsys):
+def test_converting_by_kind_reports_damage_that_destroys_one_record(directory, capsys):
     path = directory / "export/output-1"
     data = bytearray(path.read_bytes())
     data[20] ^= 1
@@ -119,7 +119,7 @@ def log_of(directory):
     return log_of
 
 
-def test_by_kind_never_overwrites_a_log(log_of, directory, capsys):
+def test_converting_by_kind_never_overwrites_a_log(log_of, directory, capsys):
     (directory / "d").mkdir()
     logs = [directory / log_of(name, "Task") for name in ("d/first", "d/Task.ndjson", "d/other", "some")]
     logs[2].rename(directory / "d/Note.ndjson")
@@ -149,7 +149,7 @@ def test_entities_without_a_key_get_their_own_table(log_of, directory):
         (["/" * 83], "is too long for the name of a file"),
     ],
 )
-def test_by_kind_fails_if_two_kinds_map_to_the_same_file_name(kinds, message, log_of, directory, capsys):
+def test_converting_by_kind_fails_if_file_names_would_be_equal_or_too_long(kinds, message, log_of, directory, capsys):
     log = log_of("some", *kinds)
     assert main(["convert", "--as", "entity", "--by-kind", "t", log]) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -158,12 +158,12 @@ def test_by_kind_fails_if_two_kinds_map_to_the_same_file_name(kinds, message, lo
     assert not (directory / "t").exists()
 
 
-def test_by_kind_supports_kind_names_of_247_characters(log_of, directory):
+def test_converting_by_kind_supports_kind_names_of_247_characters(log_of, directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
     assert [path.name for path in (directory / "t").iterdir()] == ["a" * 247 + ".parquet"]
 
 
-def test_by_kind_fails_if_it_runs_out_of_file_descriptors(log_of, directory):
+def test_converting_by_kind_fails_if_it_runs_out_of_file_descriptors(log_of, directory):
     resource = pytest.importorskip("resource")
     log = log_of("some", *(f"k{number}" for number in range(240)))
 
@@ -185,7 +185,7 @@ def test_by_kind_fails_if_it_runs_out_of_file_descriptors(log_of, directory):
     assert (done.returncode, done.stderr, len(list((directory / "t").iterdir()))) == (0, "", 240)
 
 
-def test_by_kind_fails_if_a_new_kind_appears_during_conversion(log_of, directory, monkeypatch, capsys):
+def test_converting_by_kind_fails_if_a_new_kind_appears_after_the_first_pass(log_of, directory, monkeypatch, capsys):
     log_of("some", "A", "A")
 
     def make_directory(path, source):
@@ -216,7 +216,7 @@ def test_no_unfinished_table_is_left_after_a_signal(directory):
     assert (done.returncode, list((directory / "t").iterdir())) == (-signal.SIGTERM, [])
 
 
-def test_by_kind_rejects_a_table_name_as_the_destination(directory, capsys):
+def test_converting_by_kind_rejects_a_table_name_as_the_destination(directory, capsys):
     assert main(["convert", "--as", "entity", "--by-kind", "out.csv", "export"]) == 2
     advice = "name a directory, and the form of the tables with --to csv"
     assert f"cordwood: out.csv has the name of a table, and --by-kind makes a directory of them: {advice}" in (
@@ -234,7 +234,7 @@ def test_by_kind_rejects_a_table_name_as_the_destination(directory, capsys):
         (["--as", "entity", "-"], "can be read only once, and --by-kind reads all files twice"),
     ],
 )
-def test_by_kind_rejects_conflicting_options(arguments, message, capsys):
+def test_converting_by_kind_rejects_conflicting_options(arguments, message, capsys):
     assert main(["convert", "--by-kind", "t", "export", *arguments]) == 2
     assert message in capsys.readouterr().err
 

@@ -271,7 +271,7 @@ def test_each_missing_file_is_counted(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("content", ["empty", "shorter"])
-def test_an_empty_or_shortened_export_file_is_reported(content, export, tmp_path, capfd):
+def test_an_empty_or_truncated_export_file_is_reported(content, export, tmp_path, capfd):
     """It decides the status. A file that was cut between two records has no other trace of that."""
     cut = export / "all_namespaces/kind_User/output-2"
     whole_len = sum(path.stat().st_size for path in export.rglob("output-*"))

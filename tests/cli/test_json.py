@@ -76,7 +76,7 @@ def test_cat_and_follow_json(log, verb, options, data):
         assert [value["salvaged"] for value in values] == [False, True]
 
 
-def test_verify_json_output(log):
+def test_the_json_output_of_verify_has_the_documented_fields(log):
     [value], status = cordwood("verify", "--json", log)
     assert status == 3
     check(value, fields("verify"))
@@ -95,7 +95,7 @@ def test_verify_json_has_no_hash_for_pipes(log):
     assert value["sha256"] is None
 
 
-def test_salvage_json_output(log, tmp_path):
+def test_the_json_output_of_salvage_has_the_documented_fields(log, tmp_path):
     new = tmp_path / "new"
     [value], status = cordwood("salvage", "--json", log, str(new))
     assert status == 3
@@ -106,7 +106,7 @@ def test_salvage_json_output(log, tmp_path):
     assert value["destination_sha256"] == hashlib.sha256(new.read_bytes()).hexdigest()
 
 
-def test_pack_json_output(tmp_path):
+def test_the_json_output_of_pack_has_the_documented_fields(tmp_path):
     log, new = tmp_path / "log", tmp_path / "new"
     log.write_bytes(written([b"one", b"two"]))
     [value], status = cordwood("pack", "--json", str(log), str(new))
@@ -117,7 +117,7 @@ def test_pack_json_output(tmp_path):
     assert value["destination_sha256"] == hashlib.sha256(new.read_bytes()).hexdigest()
 
 
-def test_stat_json_output(log):
+def test_the_json_output_of_stat_has_the_documented_fields(log):
     [value], status = cordwood("stat", "--json", log)
     assert status == 3
     check(value, fields("stat"))
@@ -195,7 +195,7 @@ def test_each_command_with_json_output_is_documented_and_tested():
         assert (f'"{verb}"' in tests) == takes_json, verb
 
 
-def test_info_json_output(log, tmp_path):
+def test_the_json_output_of_info_has_the_documented_fields(log, tmp_path):
     (tmp_path / "text").write_bytes(b"a text is no log, as can be seen from all of its bytes")
     [value], status = cordwood("info", "--json", str(tmp_path))
     assert status == 3
@@ -206,7 +206,7 @@ def test_info_json_output(log, tmp_path):
     assert (value["torn_count"], value["damaged_count"], value["other_file_count_by_format"]) == (1, 1, {"text": 1})
 
 
-def test_fragments_json_output(log):
+def test_the_json_output_of_fragments_has_the_documented_fields(log):
     values, status = cordwood("fragments", "--json", log)
     assert status == 3
     documented = fields("fragments")
@@ -217,13 +217,13 @@ def test_fragments_json_output(log):
     assert cordwood("fragments", "--json", "--damaged", log) == (values[1:2], 3)
 
 
-def test_write_json_output(tmp_path):
+def test_the_json_output_of_write_has_the_documented_fields(tmp_path):
     [value], status = cordwood("write", "--json", str(tmp_path / "new"), stdin=b"one\n")
     assert (value["record_count"], status) == (1, 0)
     check(value, fields("write"))
 
 
-def test_split_json_output(log):
+def test_the_json_output_of_split_has_the_documented_fields(log):
     values, status = cordwood("split", "--json", "--len", "1", log)
     assert (len(values), status) == (3, 0)
     for value in values:

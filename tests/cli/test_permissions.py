@@ -148,7 +148,7 @@ def test_a_new_log_written_by_the_library_has_the_same_permissions_as_its_source
 @pytest.mark.parametrize(
     ("directory_mode", "mode", "expected"), [(0o755, 0o644, 0o644), (0o755, 0o600, 0o600), (0o700, 0o644, 0o600)]
 )
-def test_a_copied_segmented_log_is_as_private_as_its_segments(directory_mode, mode, expected):
+def test_converting_a_segmented_log_does_not_widen_its_permissions(directory_mode, mode, expected):
     with cordwood.open("orders", "a", segment_len=100) as log:
         log.extend([b'{"a": 1}'] * 20)
     segments = list(Path("orders").glob("*.log"))

@@ -74,7 +74,7 @@ sys.exit(main(sys.argv[1:]))
     ],
     ids=["cat", "convert several", "convert"],
 )
-def test_reports_a_log_too_large_for_memory_and_reads_the_rest(arguments, out, err, tmp_path):
+def test_reports_a_log_that_is_too_large_for_memory_and_reads_the_other_logs(arguments, out, err, tmp_path):
     for name, record in ("large.log", bytes(96 << 20)), ("small.log", b"small"):
         with cordwood.open(tmp_path / name, "x") as writer:
             writer.append(record)

@@ -153,7 +153,7 @@ def test_a_writer_treats_trailing_zeros_as_a_torn_tail(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["wandb", "swanlab"])
-def test_verify_info_and_evidence_all_report_an_empty_run(suffix, run, tmp_path):
+def test_an_empty_run_is_reported_by_verify_and_info_and_evidence(suffix, run, tmp_path):
     directory = tmp_path / "runs"
     directory.mkdir()
     path = write(directory / f"run-1.{suffix}", b"")

@@ -88,7 +88,7 @@ def test_dfindexeddb_count_mismatches_are_logged_and_the_stated_count_is_returne
         assert (found.count, [key.key for key in found.records]) == (count, [b"a", b"c"][:count])
 
 
-def test_ccl_only_logs_are_supported(tmp_path):
+def test_ccl_only_logs_means_that_classes_for_tables_and_databases_are_missing(tmp_path):
     assert {"LdbFile", "ManifestFile", "RawLevelDb"}.isdisjoint(dir(ccl))
     with pytest.raises(FileNotFoundError):
         ccl.LogFile(tmp_path / "000005.log")
@@ -96,7 +96,7 @@ def test_ccl_only_logs_are_supported(tmp_path):
         ccl.LogFile(tmp_path / "name.log")
 
 
-def test_dfindexeddb_only_logs_are_supported_and_other_constructors_are_missing():
+def test_dfindexeddb_only_logs_means_that_other_constructors_are_missing():
     assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
 
 

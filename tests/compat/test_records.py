@@ -96,7 +96,7 @@ def test_appengine_append_starts_at_the_next_block(used):
     assert list(appengine.RecordsReader(file))[-len(RECORDS) :] == RECORDS
 
 
-def test_appengine_bytes_are_required_for_reading_and_writing(tmp_path):
+def test_appengine_bytes_are_accepted_but_text_is_rejected(tmp_path):
     with appengine.RecordsWriter(io.BytesIO()) as writer, pytest.raises(TypeError):
         writer.write("one")
     path = tmp_path / "output-0"
@@ -149,7 +149,7 @@ class OnlySome:
             setattr(self, name, getattr(file, name))
 
 
-def test_appengine_only_reads_from_its_source_and_needs_no_other_method():
+def test_appengine_only_read_is_called_on_the_source():
     pipe = OnlySome(io.BytesIO(reference.encode(RECORDS)), "read")
     reader = appengine.RecordsReader(pipe)
     assert list(reader) == RECORDS

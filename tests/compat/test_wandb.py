@@ -455,7 +455,7 @@ def test_scan_data_and_scan_record_share_one_position(tmp_path):
     assert found[0] == found[1]
 
 
-def test_wandb_logger_does_not_exist_and_no_message_is_logged(caplog, tmp_path):
+def test_wandb_logger_is_missing_and_nothing_is_logged(caplog, tmp_path):
     with caplog.at_level(logging.INFO):
         scanned(written(tmp_path, WANDB, RECORDS)).close()
     assert not caplog.records
@@ -498,6 +498,6 @@ def test_compat_limit_on_record_length_matches_the_reader(tmp_path, monkeypatch)
     store.close()
 
 
-def test_compat_private_attributes_used_by_scripts_exist():
+def test_compat_private_attributes_include_those_that_scripts_use():
     """The private attributes that scripts for wandb use."""
     assert {"_fp", "_index", "_fname", "_size_bytes", "_opened_for_scan", "_flush_offset"} <= {*vars(wandb.DataStore())}

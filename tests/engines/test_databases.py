@@ -303,7 +303,7 @@ def test_a_table_newer_than_the_manifest_indicates_a_missing_log(newer, expected
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_an_empty_log_is_mentioned_but_is_not_a_fault(is_rocksdb, tmp_path, capsys):
+def test_an_empty_log_is_reported_but_is_not_a_fault(is_rocksdb, tmp_path, capsys):
     """The engine opens the database without the writes. A new database looks the same."""
     directory = tmp_path / "db"
     database = rocksdb(directory) if is_rocksdb else plyvel.DB(str(directory), create_if_missing=True)
@@ -405,7 +405,7 @@ def test_a_sequence_gap_between_leveldb_logs_is_a_fault(sequences, last_sequence
     ("info", "kind"),
     [("Recovering log #2\n", "log_cut"), ("Recovering log #4\n", "log_empty"), (None, "log_empty")],
 )
-def test_a_newer_table_indicates_writes_lost_from_an_empty_log(info, kind, tmp_path):
+def test_a_newer_table_can_show_that_an_empty_log_has_lost_its_writes(info, kind, tmp_path):
     """Unless LevelDB recovers a database, it makes a table after log 4 from the writes in log 3."""
     made_in_leveldb(tmp_path, [[], [2]], last_sequence=1)
     (tmp_path / "000005.ldb").write_bytes(b"table")
@@ -417,7 +417,7 @@ def test_a_newer_table_indicates_writes_lost_from_an_empty_log(info, kind, tmp_p
     assert kinds(tmp_path) == [(kind, "000003.log")]
 
 
-def test_an_incomplete_record_before_a_newer_log_is_mentioned(tmp_path, capsys):
+def test_info_mentions_an_incomplete_record_that_is_followed_by_a_newer_log(tmp_path, capsys):
     """No write is known to be lost: the sequence numbers continue."""
     made_in_leveldb(tmp_path, [[1, 2], [2]])
     log = tmp_path / "000003.log"
@@ -678,7 +678,7 @@ def test_reports_writes_counted_in_the_manifest_but_missing_from_the_logs(sequen
     assert database_in(str(tmp_path)).ok
 
 
-def test_writes_lost_by_truncating_the_newest_log_between_records_are_reported(tmp_path, capsys):
+def test_truncating_the_newest_log_between_records_is_reported_as_lost_writes(tmp_path, capsys):
     """LevelDB opens the database without a report. A compaction counts the writes that are only in the log, too."""
     directory = opened_leveldb(tmp_path)
     [log], [manifest] = directory.glob("*.log"), directory.glob("MANIFEST-*")
@@ -716,7 +716,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_sequence_numbers_reveal_edits_lost_from_a_rocksdb_manifest(tmp_path, capsys):
+def test_sequence_numbers_show_that_a_rocksdb_manifest_has_lost_its_last_edits(tmp_path, capsys):
     """RocksDB opens the database without an error, and removes the tables that are not listed."""
     subprocess.run([sys.executable, "-c", FLUSHED, str(tmp_path / "db")], check=False)
     assert verdict(tmp_path / "db").ok
@@ -744,7 +744,7 @@ def test_sequence_numbers_reveal_edits_lost_from_a_rocksdb_manifest(tmp_path, ca
     ("logs", "start", "unlisted"),
     [([32, 34], 113, [33, 35]), ([32, 34], 1, []), ([28, 34], 113, []), ([32], 113, [33, 35])],
 )
-def test_unlisted_tables_reveal_later_edits_missing_from_a_rocksdb_manifest(logs, start, unlisted, tmp_path):
+def test_unlisted_tables_show_that_a_rocksdb_manifest_has_lost_its_last_edits(logs, start, unlisted, tmp_path):
     """It says that the next file is number 30: a log with a smaller number is the first one."""
     directory = edited(tmp_path)
     for number in logs:
@@ -835,7 +835,7 @@ ANNEX = b"/annex/objects/SHA256E-s12345--" + b"0" * 64 + b".ldb\n"
 @pytest.mark.parametrize(
     ("content", "command"), [(POINTER, "lfs pull"), (ANNEX, "annex get .")], ids=["Git LFS", "git-annex"]
 )
-def test_info_suggests_fetching_git_pointer_files_rather_than_a_repair(names, content, command, database, capsys):
+def test_info_suggests_a_fetch_rather_than_a_repair_for_git_pointer_files(names, content, command, database, capsys):
     """The engine's repair would make an empty database."""
     for pattern in names:
         for path in database.glob(pattern):
@@ -1123,7 +1123,7 @@ def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("left", ["all but one", "none"])
-def test_a_torn_log_that_costs_rocksdb_its_newer_logs_is_a_fault(left, tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_drop_newer_logs_is_a_fault(left, tmp_path, capsys):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     os.truncate(logs[0], logs[0].stat().st_size - 200 if left == "all but one" else 20)
@@ -1167,7 +1167,7 @@ def test_a_torn_log_that_rocksdb_skips_is_not_a_fault(mode, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)])
-def test_an_older_rocksdb_log_without_a_record_is_mentioned(content, tmp_path):
+def test_an_older_rocksdb_log_without_records_is_reported_but_is_not_a_fault(content, tmp_path):
     """RocksDB opens the database without a report. It may also leave such a log itself."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1232,7 +1232,7 @@ def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_a_fault(tmp_path, 
     assert refuses(directory, is_rocksdb=True) is None
 
 
-def test_a_missing_log_that_a_column_family_needs_is_mentioned(tmp_path):
+def test_a_missing_log_that_a_column_family_needs_is_reported_but_is_not_a_fault(tmp_path):
     """RocksDB opens the database without a report. The default family may never have been flushed."""
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
@@ -1247,7 +1247,7 @@ def test_a_missing_log_that_a_column_family_needs_is_mentioned(tmp_path):
 @pytest.mark.parametrize(
     ("here", "expected"), [([4, 12], []), ([4], [12]), ([12], [4]), ([4, 12, 20], []), ([20], [4, 12])]
 )
-def test_a_missing_log_that_any_rocksdb_column_family_needs_is_reported(here, expected, tmp_path):
+def test_reports_every_missing_log_that_a_rocksdb_column_family_needs(here, expected, tmp_path):
     """By the MANIFEST, the default family needs each log, one family those from 4 on, another those from 12 on."""
     edits = [bytes([2, number]) + varint(200) + bytes([family]) for family, number in ((1, 4), (2, 12))]
     directory = edited(tmp_path, *edits)
@@ -1371,7 +1371,7 @@ def test_pebble_marker_file_takes_the_place_of_current(tmp_path):
     assert database_in(str(directory)).right_current is None
 
 
-def test_an_unknown_manifest_edit_is_mentioned_but_is_not_a_fault(tmp_path):
+def test_an_unknown_manifest_edit_is_reported_but_is_not_a_fault(tmp_path):
     """Pebble's tag 105 makes a table that several virtual ones share."""
     directory = edited(tmp_path, b"\x69\x05\x05")
     assert kinds(directory) == [("manifest_unknown", "MANIFEST-000005")]

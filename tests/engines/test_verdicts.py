@@ -207,7 +207,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize(("engine", "recycled"), [("leveldb", "0"), ("rocksdb", "0"), ("rocksdb", "2")])
-def test_killing_a_writer_leaves_a_database_without_faults(engine, recycled, tmp_path, capfd, no_log):
+def test_a_database_has_no_faults_after_its_writer_is_killed(engine, recycled, tmp_path, capfd, no_log):
     chance = random.Random(0)
     for seed in range(100 if FULL else 8):
         arguments = [sys.executable, "-c", WRITERS[engine], str(tmp_path / "db"), str(seed), recycled]

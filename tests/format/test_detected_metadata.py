@@ -278,7 +278,7 @@ def test_appending_preserves_a_late_metadata_record_at_the_end(policy, tmp_path)
 
 
 @pytest.mark.parametrize("length", range(1, len(SIZES)))
-def test_appending_truncates_a_torn_late_metadata_record(length, tmp_path):
+def test_appending_truncates_a_torn_metadata_record_after_other_records(length, tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(RECORD + SIZES[:length])
     with pytest.raises(cordwood.TornTailError):

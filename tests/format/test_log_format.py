@@ -189,7 +189,7 @@ def test_a_split_keeps_its_format_in_other_processes(log: Any) -> None:
             assert [record for records in pool.map(read, splits) for record in records] == RECORDS
 
 
-def test_splits_of_an_undetectable_file_have_the_default_format(tmp_path: Path) -> None:
+def test_splits_have_the_default_format_if_the_format_of_the_file_cannot_be_detected(tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     path.write_bytes(bytes(100_000))
     splits = cordwood.plan_splits([path], 32_768)

@@ -63,7 +63,7 @@ def test_the_readme_table_describes_each_vector_file():
 
 
 @pytest.mark.parametrize(("path", "expected"), known(RECORDS))
-def test_vector_record_counts(path, expected):
+def test_each_vector_has_the_expected_number_of_records(path, expected):
     with cordwood.open(path) as reader:
         records = list(reader.records())
         assert reader.outcome.kind == "clean"

@@ -189,7 +189,7 @@ def test_every_link_points_to_an_existing_file_or_heading(page):
             assert not anchor or anchor in anchors(linked), target
 
 
-def test_document_paths_mentioned_in_the_sources_exist():
+def test_every_document_path_mentioned_in_the_sources_exists():
     """Comments, docstrings and messages name pages by their paths from the root."""
     for directory, suffix in (("python", "py*"), ("rust", "rs"), ("tests", "py"), ("tools", "py"), ("benches", "py")):
         for path in (ROOT / directory).rglob(f"*.{suffix}"):

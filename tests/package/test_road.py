@@ -1,4 +1,4 @@
-"""`tools/road.py` shows how many files of the package a command enters."""
+"""`tools/road.py` counts the package's files whose functions a command calls."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ FILE_COUNT_MAX = 15
 """Someone who follows a conversion through the code should have to open only a few files."""
 
 
-def test_a_conversion_to_parquet_enters_few_files(tmp_path):
+def test_a_conversion_to_parquet_calls_functions_in_only_a_few_files(tmp_path):
     log = tmp_path / "output-0"
     with cordwood.open(log, "w") as writer:
         writer.append(entities.entity([("Task", 1)], {"n": 1}))

@@ -584,7 +584,7 @@ def test_decoder_accepts_only_a_buffer_and_a_payload_name():
     assert RecordDecoder("wandb-run").value(record) is None
 
 
-def test_a_lone_surrogate_in_a_name_is_escaped_and_equal_names_raise_an_error():
+def test_names_with_lone_surrogates_are_escaped_and_must_remain_distinct():
     history = HistoryRecord()
     item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
     assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}

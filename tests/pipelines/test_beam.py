@@ -161,7 +161,7 @@ def elements_of(transform, tmp_path, *, of=None):
     return [eval(line) for line in path.read_text().splitlines()]  # noqa: S307 - written here
 
 
-def test_beam_elements_are_records_or_lists_with_or_without_paths(tmp_path):
+def test_beam_elements_can_be_records_or_lists_and_can_include_paths(tmp_path):
     path = write(tmp_path / "a.log", [b"one", b"two"])
     results = {}
     for with_filename in (False, True):
@@ -1061,7 +1061,7 @@ def test_each_window_is_written_as_one_log_per_shard(tmp_path):
     assert sorted(record for records in logs.values() for record in records) == [b"one", b"three", b"two"]
 
 
-def test_global_window_streams_are_written_in_windows_of_the_given_length(tmp_path):
+def test_a_stream_in_the_global_window_is_written_in_windows_of_the_given_length(tmp_path):
     written_stream(WriteToLog(str(tmp_path / "some"), ".log", triggering_frequency=60), windows=None)
     assert records_by_name(tmp_path) == BY_WINDOW
 

@@ -75,7 +75,7 @@ fn appending_preserves_the_dialect_of_the_log() {
 }
 
 #[test]
-fn append_errors_name_the_dialect_that_cannot_read_the_file() {
+fn an_append_error_states_which_dialect_cannot_read_the_file() {
     let files = [
         (LogFormat::new(Dialect::WANDB), Dialect::LEVELDB),
         (LogFormat::new(Dialect::LEVELDB), Dialect::WANDB),
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn does_not_trust_a_sync_if_its_error_was_reported_to_a_truncation() -> Result<(), Error> {
+fn a_sync_is_not_trusted_if_a_truncation_received_its_error() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {

@@ -72,7 +72,7 @@ fn reads_the_records_of_the_format_page_example() -> Result<(), Box<dyn std::err
 }
 
 #[test]
-fn three_byte_record_golden_encoding() {
+fn a_three_byte_record_has_the_expected_encoding() {
     assert_eq!(
         encode(0, &[b"foo"]),
         (b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".to_vec(), vec![0])
@@ -80,7 +80,7 @@ fn three_byte_record_golden_encoding() {
 }
 
 #[test]
-fn empty_record_golden_encoding() {
+fn an_empty_record_has_the_expected_encoding() {
     assert_eq!(encode(0, &[b""]), (b"\x05\x2b\x28\x43\x00\x00\x01".to_vec(), vec![0]));
 }
 

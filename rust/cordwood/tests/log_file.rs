@@ -656,7 +656,7 @@ fn each_sync_policy_syncs_on_schedule() -> Result<(), Error> {
 }
 
 #[test]
-fn extending_a_log_by_no_records_does_not_sync() -> Result<(), Error> {
+fn an_extend_without_records_does_not_sync() -> Result<(), Error> {
     let none: [&[u8]; 0] = [];
     for policy in [
         SyncPolicy::EveryAppend,

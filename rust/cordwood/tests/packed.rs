@@ -125,7 +125,7 @@ fn packed(compression: Option<Compression>) -> LogFormat {
 }
 
 #[test]
-fn vectors_1_and_2_a_mark_is_metadata() {
+fn vectors_1_and_2_show_that_a_mark_is_metadata() {
     for (file, compression) in [(MARK_STORED, None), (MARK_ZSTD, Some(Compression::Zstd))] {
         check(file, &[Skipped(0, 17, "metadata")]);
         assert_eq!(detect(file), Detection::Log(packed(compression)));

@@ -340,7 +340,7 @@ fn a_container_of_several_fragments_is_rejected_on_every_read() {
 
 /// In both cases, the byte that names the codec may be wrong.
 #[test]
-fn an_unknown_codec_is_damage_if_it_follows_damage_or_checksums_are_not_verified() {
+fn an_unknown_codec_is_damage_after_other_damage_or_without_checksum_verification() {
     let mut damaged = Wire::Plain.full(&[b'x'; 20]);
     damaged[10] ^= 3;
     let unknown = unknown_codec();

@@ -112,7 +112,7 @@ fn a_position_is_still_valid_in_a_grown_or_copied_log() {
 }
 
 #[test]
-fn an_offset_before_the_position_is_reported_if_the_log_was_replaced() {
+fn the_error_for_a_replaced_log_has_an_offset_before_the_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -174,7 +174,7 @@ fn a_position_remains_valid_even_if_earlier_bytes_are_damaged() {
 }
 
 #[test]
-fn truncating_a_log_before_the_position_is_reported() {
+fn reports_that_a_log_was_truncated_to_a_point_before_the_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let whole = log_of(&records(12, 4000, 0, "a"), Dialect::LEVELDB.into());

@@ -156,7 +156,7 @@ fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
 
 /// The blocks of `wandb_old` start at offset 7, so they end 7 bytes later than LevelDB's blocks.
 #[test]
-fn stat_lengths_add_up_for_an_old_run_file_torn_in_a_trailer() -> Result<(), cordwood_log::Error> {
+fn the_lengths_in_stat_add_up_if_a_torn_old_run_file_ends_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
         b":W&B\xe1\xbe\x00".as_slice(),
         &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
@@ -1639,7 +1639,7 @@ fn an_unverified_bad_checksum_does_not_make_later_fragments_stale() {
 /// fragment with a wrong checksum does not show the number of the log or the form of its fragments.
 /// It also does not show that a fragment belongs to an older log.
 #[test]
-fn later_blocks_are_read_after_a_flipped_bit_without_checksum_verification() {
+fn a_reader_that_does_not_verify_checksums_reads_the_blocks_after_a_flipped_bit() {
     for (dialect, wire) in [
         (Dialect::RECYCLABLE, Wire::Recyclable(5)),
         (Dialect::ROCKSDB, Wire::Recyclable(5)),

@@ -180,7 +180,7 @@ fn extend_moves_on_to_the_next_segment_when_one_is_full() -> Result<(), Error> {
 
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
-fn extend_does_not_sync_a_new_segment_for_earlier_records() -> Result<(), Error> {
+fn records_in_an_earlier_segment_do_not_make_extend_sync_a_new_segment() -> Result<(), Error> {
     let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
@@ -400,7 +400,7 @@ fn an_unusable_lock_file_returns_the_os_error() {
 }
 
 #[test]
-fn waiting_for_an_offset_only_syncs_in_the_last_segment() -> Result<(), Error> {
+fn waiting_for_an_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
@@ -571,7 +571,7 @@ fn the_next_pruning_retries_a_failed_removal() -> Result<(), Error> {
 // Retention -------------------------------------------------------------------------------------
 
 #[test]
-fn creating_a_segment_removes_old_segments_over_the_retention_size() {
+fn creating_a_segment_removes_the_oldest_segments_to_enforce_the_retention_size() {
     for (bytes, expected) in [
         (0, &[300][..]),
         (1, &[200, 300]),
@@ -1055,7 +1055,7 @@ fn a_fork_is_detected() -> Result<(), Error> {
 
 /// The other thread does not exist in the child, so it would never release the lock.
 #[test]
-fn a_fork_while_another_thread_prunes_does_not_block_the_child() -> Result<(), Error> {
+fn forking_while_another_thread_prunes_does_not_block_the_child() -> Result<(), Error> {
     let process = Arc::new(AtomicU32::new(1));
     let directory = DirectoryDouble::default();
     directory.state().process = Process::simulated(Arc::clone(&process));
@@ -1082,7 +1082,7 @@ fn a_fork_while_another_thread_prunes_does_not_block_the_child() -> Result<(), E
 
 /// The other thread does not exist in the child, so it would never release the lock.
 #[test]
-fn a_fork_while_another_thread_appends_does_not_block_the_child() {
+fn forking_while_another_thread_appends_does_not_block_the_child() {
     let process = Arc::new(AtomicU32::new(1));
     let directory = DirectoryDouble::default();
     directory.state().process = Process::simulated(Arc::clone(&process));
@@ -1185,7 +1185,7 @@ fn every_call_fails_after_an_iterator_panics() {
 // On the disk -----------------------------------------------------------------------------------
 
 #[test]
-fn writes_prunes_and_reopens_a_segmented_log_on_disk() -> Result<(), Error> {
+fn a_segmented_log_on_disk_can_be_written_and_pruned_and_reopened() -> Result<(), Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("orders");
     let log = SegmentedLog::open(&path, options())?;

@@ -441,7 +441,7 @@ fn column_names_that_collide_in_arrow_are_rejected() {
 }
 
 #[test]
-fn a_null_in_a_fixed_size_list_column_takes_up_items() {
+fn a_null_in_a_fixed_size_list_column_still_occupies_its_items() {
     let item = given("int64", Type::Int, Fits::Integers(64), true);
     let pairs = given("pairs", Type::List(Box::new(item)), Fits::Count(2), true);
     let records = ["{}", r#"{"a": [1, null]}"#, "{}", r#"{"a": [3, 4]}"#, "{}"];

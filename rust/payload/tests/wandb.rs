@@ -98,7 +98,7 @@ fn decodes_the_items_and_step_of_a_history_record() {
 }
 
 #[test]
-fn decodes_change_records() {
+fn decodes_summary_and_config_records() {
     let WandbRecord::Summary(change) = decoded(SUMMARY) else {
         panic!()
     };

@@ -111,7 +111,7 @@ fn corrupted_last_block() {
 }
 
 #[test]
-fn first_chunk_length_overflow() {
+fn an_overflowing_length_in_the_first_chunk_is_reported() {
     let records = [B / 2, B - 7, B - 6].map(|len| big("0123456789", len));
     let mut file = write(LOG, &records);
     file[B + 4..B + 6].fill(0xff);
@@ -121,7 +121,7 @@ fn first_chunk_length_overflow() {
 }
 
 #[test]
-fn middle_chunk_length_overflow() {
+fn an_overflowing_length_in_a_middle_chunk_is_reported() {
     let records = [B / 2, B - 7, B - 6].map(|len| big("0123456789", len));
     let mut file = write(LOG, &records);
     file[B / 2 + 11..B / 2 + 13].fill(0xff);

@@ -1,4 +1,4 @@
-//! The engines' own test cases, under their own names and in our own words.
+//! The engines' own test cases, in our own words and mostly under their own names.
 //! `docs/format/<engine>-cases.md` lists them, and says where this crate differs.
 //!
 //! The policy is `Skip` unless a test says otherwise. Each case lists all records and all skipped

@@ -76,7 +76,7 @@ fn basic_reads() {
 }
 
 #[test]
-fn size_reader_offset_and_last_record_offset() {
+fn the_encoder_and_the_reader_return_correct_offsets() {
     let records = [3 * B, 3 * (B - 7) - 2 * B - 14, B - 7, B - 7, B / 2].map(|len| big("x", len));
     let mut encoder = Encoder::new(0);
     let mut file = Vec::new();
@@ -109,7 +109,7 @@ fn offsets_from(file: &[u8], start: u64) -> Vec<u64> {
 }
 
 #[test]
-fn seek_record_invalid_chunk() {
+fn a_range_may_start_inside_a_chunk() {
     let file = write(LogFormat::new(Dialect::PEBBLE), &[big("0", 3 * B), big("1", 100)]);
     let second = 3 * B as u64 + 28;
     assert_eq!(offsets_from(&file, B as u64), [second]);
@@ -243,7 +243,7 @@ fn a_lost_write() {
 /// After damage, the next block also starts with damage, but contains a fragment of the log. This
 /// proves that the log had not ended there. An older log follows later.
 #[test]
-fn a_fragment_inside_a_later_block_is_proof() {
+fn a_fragment_inside_a_later_block_proves_that_the_log_continues() {
     let old = write(LOG, &vec![noise(500, 1); 300]);
     let dialect = LogFormat::new(Dialect::PEBBLE).with_log_number(2);
     let new = write(dialect, &vec![noise(500, 2); 300]);
@@ -386,7 +386,7 @@ fn wal_sync_two_bad_chunks() {
 /// A valid fragment in a later block states that everything before it had been synced, which proves
 /// corruption. Pebble returns the error itself.
 #[test]
-fn wal_sync_later_chunk_promises_more() {
+fn wal_sync_bad_chunk_is_damage_if_a_later_chunk_promises_that_it_was_synced() {
     for bad in BAD {
         let (file, start) = sync_log(bad, &[], &good(B as u64, 30));
         let reading = read(LOG, &file);
@@ -409,7 +409,7 @@ fn wal_sync_later_chunk_promises_more() {
 /// ErrUnexpectedEOF because the promise is too small. However, its writer promises too little, so
 /// this is no proof, and the next record would be lost silently.
 #[test]
-fn wal_sync_later_chunk_promises_too_little() {
+fn wal_sync_bad_chunk_is_damage_even_if_a_later_chunk_promises_too_little() {
     for bad in BAD {
         let promise = |synced| {
             let (file, _) = sync_log(bad, &[], &good(synced, 30));
@@ -423,7 +423,7 @@ fn wal_sync_later_chunk_promises_too_little() {
 /// Exception: this is damage. Pebble does not examine the rest of the same block, and returns
 /// ErrUnexpectedEOF.
 #[test]
-fn wal_sync_promise_in_the_same_block() {
+fn wal_sync_bad_chunk_is_damage_if_a_promise_follows_in_the_same_block() {
     for bad in [Bad::Checksum, Bad::TooLong, Bad::InvalidType, Bad::LogNumber] {
         let (file, start) = sync_log(bad, &good(1 << 20, 30), &[]);
         let reading = read(LOG, &file);
@@ -440,7 +440,7 @@ fn wal_sync_promise_in_the_same_block() {
 /// Without a trailer and after a hole of many blocks, later records are found, however far away
 /// they are.
 #[test]
-fn wal_sync_proof_after_many_blocks() {
+fn wal_sync_chunk_is_found_after_many_damaged_blocks() {
     let mut file = good(0, 10);
     file.extend(noise(5 * B, 9));
     file.resize(6 * B, 3);

@@ -195,17 +195,17 @@ fn torn(make: impl Fn(Wire, &mut Vec<u8>), record: &[u8]) {
 }
 
 #[test]
-fn truncated_trailing_record_is_ignored_and_is_not_ignored() {
+fn a_truncated_trailing_record_is_a_torn_tail() {
     torn(|_, file| file.truncate(file.len() - 4), b"foo");
 }
 
 #[test]
-fn bad_length_at_end_is_ignored_and_is_not_ignored() {
+fn a_bad_length_at_the_end_is_a_torn_tail() {
     torn(|_, file| file.truncate(file.len() - 1), b"foo");
 }
 
 #[test]
-fn missing_last_is_ignored_and_is_not_ignored() {
+fn a_missing_last_fragment_leaves_a_torn_tail() {
     torn(
         |wire, file| file.truncate(file.len() - 2 * wire.header_len()),
         &big("bar", B),
@@ -213,7 +213,7 @@ fn missing_last_is_ignored_and_is_not_ignored() {
 }
 
 #[test]
-fn partial_last_is_ignored_and_is_not_ignored() {
+fn a_partial_last_fragment_is_a_torn_tail() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &[big("bar", B)]);
         file.truncate(file.len() - 1);
@@ -255,7 +255,7 @@ fn checksum_mismatch() {
 }
 
 #[test]
-fn unexpected_middle_type() {
+fn unexpected_middle_type_is_reported() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &["foo"]);
         retype(wire, &mut file, 0, base(wire) + 3);
@@ -268,7 +268,7 @@ fn unexpected_middle_type() {
 }
 
 #[test]
-fn unexpected_last_type() {
+fn unexpected_last_type_is_reported() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &["foo"]);
         retype(wire, &mut file, 0, base(wire) + 4);
@@ -281,7 +281,7 @@ fn unexpected_last_type() {
 }
 
 #[test]
-fn unexpected_full_type() {
+fn unexpected_full_type_marks_the_previous_record_as_incomplete() {
     for (dialect, wire) in MODES {
         let mut file = write(dialect, &["foo", "bar"]);
         retype(wire, &mut file, 0, base(wire) + 2);
@@ -294,7 +294,7 @@ fn unexpected_full_type() {
 }
 
 #[test]
-fn unexpected_first_type() {
+fn unexpected_first_type_marks_the_previous_record_as_incomplete() {
     for (dialect, wire) in MODES {
         let long = big("bar", 100_000);
         let mut file = write(dialect, &[b"foo", long.as_slice()]);
@@ -356,7 +356,7 @@ fn read_write_with_timestamp_size() {
 }
 
 #[test]
-fn read_write_with_timestamp_size_zero_timestamp_ignored() {
+fn a_record_with_a_timestamp_size_of_zero_is_not_applied() {
     for (dialect, wire) in MODES {
         // RocksDB's writer leaves out a size of 0. If a record contains a size of 0, the record is
         // not applied.
@@ -370,7 +370,7 @@ fn read_write_with_timestamp_size_zero_timestamp_ignored() {
 }
 
 #[test]
-fn timestamp_size_record_padding() {
+fn padding_before_a_timestamp_size_record_is_not_damage() {
     for (dialect, wire) in MODES {
         let long = big("foo", B - 2 * wire.header_len());
         let mut file = wire.full(&long);
@@ -472,12 +472,12 @@ fn non_blocking_read_full_record() {
 }
 
 #[test]
-fn clear_eof_single_block() {
+fn a_follower_waits_for_the_rest_of_a_record_in_one_block() {
     follow(|wire| wire.header_len() + 2, &big("bar", 1_000));
 }
 
 #[test]
-fn clear_eof_multi_block() {
+fn a_follower_waits_for_the_rest_of_a_record_in_several_blocks() {
     follow(|_| 5 * B + 25, &big("foo", 6 * B));
 }
 
@@ -635,7 +635,7 @@ mod compression {
 
     /// In a compressed log, FIRST and MIDDLE fragments may end in the middle of a block.
     #[test]
-    fn fragments_that_end_in_mid_block() {
+    fn fragments_may_end_in_the_middle_of_a_block() {
         let frame = write(
             LogFormat::new(Dialect::ROCKSDB).with_compression(Compression::Zstd),
             &["foo"],

@@ -276,7 +276,7 @@ fn the_crate_and_the_model_read_the_same_records() {
 }
 
 #[test]
-fn a_failed_write_leaves_the_log_unchanged_or_ends_the_writer() {
+fn a_failed_write_leaves_the_log_unchanged_or_makes_the_writer_unusable() {
     assert_holds(Rule::FailedWritesAreUndone);
 }
 
