@@ -5,6 +5,7 @@ import csv
 import errno
 import io
 import json
+import math
 import os
 import random
 import re
@@ -192,6 +193,21 @@ def test_spreadsheet_formulas_are_escaped_on_request(tmp_path):
     escaped = [row[2] for row in csv_rows("--escape-formulas", "--encoding", "utf-8", path)]
     assert escaped == [*(f"'{text}" for text in texts[:11]), "1-1", ""]
     assert csv_rows("--escape-formulas", path)[2][:2] == ["20", "29"]
+
+
+def test_text_tables_contain_numbers_as_python_prints_them(tmp_path):
+    """Numbers with a few bits are often equally close to two texts."""
+    few_bits = [sign * count / 2**places for count in range(1, 200) for places in range(60) for sign in (1, -1)]
+    many_bits = [count / 8 for count in range(2**49, 2**49 + 1_000)]
+    any_bits = [struct.unpack("<d", random.Random(at).randbytes(8))[0] for at in range(20_000)]
+    numbers = [number for number in (*few_bits, *many_bits, *any_bits) if math.isfinite(number)]
+    path = tmp_path / "numbers.log"
+    with cordwood.open(path, "x") as writer:
+        writer.extend([json.dumps({"n": number}).encode() for number in numbers])
+    lines = convert("--as", "json", path).splitlines()
+    assert lines == [f'{{"n":{number!r}}}'.encode() for number in numbers]
+    _, *lines = convert("--as", "json", "--to", "csv", path, "-").splitlines()
+    assert lines == [repr(number).encode() for number in numbers]
 
 
 def test_binary_tables_reject_text_options(log):

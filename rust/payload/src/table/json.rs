@@ -187,47 +187,27 @@ fn write_text(out: &mut Text, text: &str) {
     out.push('"');
 }
 
-/// Writes a number as Python's `repr` does. Exponents have a sign and at least two digits. If 17
-/// digits are needed and two 17-digit numbers are equally close to the value, the one with an even
-/// last digit is written. Rust's own formatting may choose the one with an odd last digit.
+/// Writes a number as Python's `repr` does. A number below 0.0001, or from 10¹⁶, has an exponent
+/// with a sign and at least two digits.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {
-        out.push_str("\"NaN\"");
-    } else if value.is_infinite() {
-        out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
-    } else if size == 0.0 || (1e-4..1e16).contains(&size) {
-        let start = out.len();
-        push(out, format_args!("{value:?}"));
-        let text = &out.text[start..];
-        // Two 17-digit numbers can be equally close only if the exact value has 18 digits. Such a
-        // value has at most 21 bits after the binary point.
-        if (value * (1_u64 << 21) as f64).fract() == 0.0
-            && digit_count(text) == 17
-            && let Some((_, fraction)) = text.split_once('.')
-        {
-            let count = fraction.len();
-            out.text.truncate(start);
-            push(out, format_args!("{value:.count$}"));
-        }
-    } else {
-        let mut text = format!("{value:e}");
-        if text.split('e').next().map(digit_count) == Some(17) {
-            text = format!("{value:.16e}");
-        }
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let sign = if exponent.starts_with('-') { '-' } else { '+' };
-        push(
-            out,
-            format_args!("{digits}e{sign}{:0>2}", exponent.trim_start_matches('-')),
-        );
+        return out.push_str("\"NaN\"");
     }
-}
-
-/// Counts the digits, starting from the first non-zero digit.
-fn digit_count(number: &str) -> usize {
-    let digits = number.bytes().filter(u8::is_ascii_digit);
-    digits.skip_while(|&digit| digit == b'0').count()
+    if value.is_infinite() {
+        return out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
+    }
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value);
+    if size == 0.0 || size >= 1e-4 {
+        out.push_str(text);
+    } else if let Some((digits, exponent)) = text.split_once("e-") {
+        push(out, format_args!("{digits}e-{exponent:0>2}"));
+    } else if let Some((sign, digits)) = text.split_once("0.0000") {
+        let (first, rest) = digits.split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        push(out, format_args!("{sign}{first}{point}{rest}e-05"));
+    }
 }
 
 /// Writes a time in RFC 3339 format.
@@ -313,14 +293,17 @@ mod tests {
             (-(2.0_f64.powi(-25)), "-2.9802322387695312e-08"),
             (5e-324, "5e-324"),
             (0.1 + 0.2, "0.30000000000000004"),
-            // This number has 21 bits after the binary point. The text ending in 3 is just as close
-            // to it.
+            // The text ending in 3 is just as close to each of these.
             (257.0 / 2_097_152.0, "0.00012254714965820312"),
+            (81_830_273_968_085.625, "81830273968085.62"),
             (1e16, "1e+16"),
             (9_007_199_254_740_993.0, "9007199254740992.0"),
             (1.5, "1.5"),
             (-0.0, "-0.0"),
             (1e-5, "1e-05"),
+            (-1.5e-5, "-1.5e-05"),
+            (9.9e-6, "9.9e-06"),
+            (10.000_01, "10.00001"),
             (0.0001, "0.0001"),
             (1.797_693_134_862_315_7e308, "1.7976931348623157e+308"),
         ] {
