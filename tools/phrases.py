@@ -2,7 +2,7 @@
 
 Prose is Markdown outside code blocks, comments and docstrings, the names of tests, and the messages of the product:
 string literals of several words. A line with the marker `phrase-ok` and a reason, for example
-`# phrase-ok: behind a lock`, is left out.
+`# phrase-ok: a name of LevelDB`, is left out.
 
 Two constructions are counted: clauses with *what* that are not questions, and *anything*, *nothing*, *something*. Both
 avoid the noun that the reader needs: "the skipped bytes" says more than "what was skipped". A few are idioms, so there
@@ -29,7 +29,6 @@ from pathlib import Path
 
 # A regular expression, and the replacement.
 PHRASES = [
-    (r"behind(?! (a|the) (lock|trait|flag|feature))", "after"),
     # Except for unsafe code, which is sound.
     (r"sound(?! code)", "valid"),
     (r"right checksums?", "valid checksum"),
