@@ -70,13 +70,13 @@ enum State {
     /// A record's FIRST fragment and any MIDDLE fragments have been read. Their payloads, if kept,
     /// are in `joined` or in the window.
     InRecord { start: u64, end: u64 },
-    /// A record was refused as too large. Some of its remaining fragments may have been read, but
-    /// they aren't kept.
+    /// A record was refused because it is too large. Some of its remaining fragments may have been
+    /// read, but they aren't kept.
     InTooLarge { start: u64, end: u64 },
 }
 
-/// The maximum length, in bytes, of record data left in the window for the caller to copy. A reader
-/// reads this many bytes at a time. Longer data would already have been evicted from the
+/// The maximum length, in bytes, of a record that is left in the window for the caller to copy. A
+/// reader reads this many bytes at a time. Longer data would already have been evicted from the
 /// processor's cache by the time it is copied.
 const IN_WINDOW_MAX: u64 = 1 << 18;
 
@@ -87,16 +87,16 @@ pub(crate) struct Assembler {
     /// Whether the pending record, or the last multi-fragment record, is a container. A container's
     /// payloads are always joined, because the container is read even if its records aren't needed.
     is_container: bool,
-    /// Whether to keep payloads from now on. If not, they are dropped, and only their lengths are
-    /// added up.
+    /// Whether to keep payloads from now on. If not, they are dropped and just their total length
+    /// is kept.
     pub(crate) keeps: bool,
     joined: Vec<u8>,
     /// Whether to leave a record in the window if all of its payloads are there. A change takes
     /// effect at the next record. The payloads can be [joined](Self::join) at any time before the
     /// window changes.
     pub(crate) leaves: bool,
-    /// Whether the window contains all of the payloads of the pending record, or of the last
-    /// record. If true, no part of the record is in `joined`.
+    /// Whether the window contains all payloads of the pending record or, if no record is pending,
+    /// of the last multi-fragment record. If true, no part of the record is in `joined`.
     is_in_window: bool,
     /// The space that the fragments of the record take up, whether or not their payloads are kept.
     /// The trailers are counted when the record is complete.
@@ -104,7 +104,7 @@ pub(crate) struct Assembler {
     /// The maximum length of a record, in bytes.
     record_len_max: u64,
     /// The `record_len_max` for compressed frames and for containers. It is separate so that a
-    /// reader can lift the limit for records but not for frames and containers.
+    /// reader can lift the limit on records and keep the one on frames and containers.
     frame_len_max: u64,
 }
 
@@ -149,8 +149,8 @@ impl Assembler {
         }
     }
 
-    /// Like [`pending_in_window`](Self::pending_in_window), but only returns the range if the
-    /// record can't stay in the window once another `payload_len` bytes are added.
+    /// Like [`pending_in_window`](Self::pending_in_window), but returns the range only if
+    /// `payload_len` more bytes would make the record longer than [`IN_WINDOW_MAX`].
     pub(crate) fn outgrows_window(&self, payload_len: usize) -> Option<Range<u64>> {
         self.pending_in_window()
             .filter(|_| self.stored.payload_len + payload_len as u64 > IN_WINDOW_MAX)
@@ -215,13 +215,13 @@ impl Assembler {
         matches!(self.state, State::InRecord { .. })
     }
 
-    /// Checks whether a record was refused as too large but hasn't yet been read to its end.
+    /// Returns true if a record was refused because it is too large, and its end hasn't been read.
     pub(crate) fn is_in_too_large(&self) -> bool {
         matches!(self.state, State::InTooLarge { .. })
     }
 
-    /// Tells the assembler that a record was refused as too large, and that its remainder starts at
-    /// the file offset `start`.
+    /// Tells the assembler that a record was refused because it is too large, and that its
+    /// remainder starts at the file offset `start`.
     pub(crate) fn expect_rest(&mut self, start: u64) {
         self.state = State::InTooLarge { start, end: start };
     }
@@ -264,7 +264,7 @@ impl Assembler {
 
     /// Adds the next fragment. If a record is pending, this must be a MIDDLE or LAST fragment that
     /// [continues](Self::is_continued_by) it. Fails if there isn't enough memory to join the
-    /// payload. The same fragment can then be pushed again.
+    /// payloads. The same fragment can then be pushed again.
     #[inline]
     pub(crate) fn push(&mut self, fragment: Part<'_>) -> Result<Pushed, TryReserveError> {
         debug_assert!(self.is_idle() || matches!(fragment.kind, Kind::Middle | Kind::Last));

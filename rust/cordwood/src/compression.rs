@@ -13,19 +13,19 @@ use zstd_safe::{CCtx, CParameter};
 /// The zstd level for a single record: zstd's default, as in RocksDB.
 pub(crate) const RECORD_LEVEL: i32 = 3;
 
-/// The zstd level for containers. A higher level takes several times as long but barely shortens
-/// containers.
+/// The zstd level for containers. A higher level takes several times as long but makes containers
+/// only slightly smaller.
 pub(crate) const CONTAINER_LEVEL: i32 = 1;
 
 /// The first bytes of each zstd frame. Source: RFC 8878, 3.1.1.
 pub(crate) const FRAME_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// The initial decompression budget of a compressed log, in bytes. Each byte read raises the
-/// budget. A container's frame must not declare a length greater than this initial budget.
+/// The initial decompression budget of a compressed log, in bytes. The budget grows with each byte
+/// that is read. A container's frame must not declare a length greater than this initial budget.
 pub(crate) const BUDGET_BASE: u64 = 256 << 20;
 
-/// The number of bytes by which the budget grows for each byte that is read. The compression ratio
-/// of an engine's frames rarely exceeds 100.
+/// The number of bytes added to the budget for each byte that is read. The compression ratio of an
+/// engine's frames rarely exceeds 100.
 pub(crate) const BUDGET_RATIO: u64 = 200;
 
 /// Compresses records, or leaves them as they are.
@@ -56,7 +56,7 @@ impl Compressor {
         Compressor { zstd: context, level }
     }
 
-    /// Without the `zstd` feature, the caller has already refused to compress. See
+    /// Without the `zstd` feature, the caller has already rejected all compressed formats. See
     /// [`LogFormat::check_to_write`](crate::dialect::LogFormat::check_to_write).
     #[cfg(not(feature = "zstd"))]
     pub(crate) fn new(_is_zstd: bool, _level: i32) -> Self {
@@ -87,9 +87,9 @@ impl Compressor {
         record
     }
 
-    /// Appends `data` to `out` as one frame and returns true. Returns false if this compressor does
-    /// not compress, or if there isn't enough memory for zstd's tables, which take about a
-    /// megabyte. For long data, the caller must [reserve](Self::try_reserve) room for the frame.
+    /// Appends `data` to `out` as one frame and returns true. Returns false if compression is off,
+    /// or if there isn't enough memory for zstd's tables (about a megabyte). If `data` is long, the
+    /// caller must [reserve](Self::try_reserve) room for the frame.
     #[cfg(feature = "zstd")]
     pub(crate) fn append(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(context) = &mut self.zstd else { return false };
@@ -107,8 +107,8 @@ impl Compressor {
     }
 }
 
-/// Lengthens the last frame in `out` by at least `len` bytes by inserting empty blocks after its
-/// header. The frame starts at `start`.
+/// Inserts empty blocks after the header of the last frame in `out`, so that the frame becomes at
+/// least `len` bytes longer. The frame starts at `start`.
 pub(crate) fn lengthen(out: &mut Vec<u8>, start: usize, len: usize) {
     let Some(at) = out.get(start..).and_then(header_len).map(|len| start + len) else {
         return;

@@ -40,7 +40,8 @@ pub(crate) fn len_max(record_len_max: u64, count: usize) -> u64 {
         .saturating_add((VARINT_LEN_MAX * count) as u64)
 }
 
-/// The length, in bytes, of the longest body that every reader accepts, not counting varints.
+/// The length, in bytes, of the longest body that every reader accepts. Its varints are not
+/// counted.
 const USUAL_LEN_MAX: u64 = 1 << 20;
 
 /// How a container's body is stored.

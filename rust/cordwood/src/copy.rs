@@ -18,13 +18,13 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The lengths, in bytes, of data that [`copy_short`] copies without a call.
+/// The range of lengths, in bytes, that [`copy_short`] copies inline.
 pub(crate) const SHORT: RangeInclusive<usize> = 16..=32;
 
 /// Copies `bytes` to the start of `out`, which must be at least as long as `bytes` and at least 32
 /// bytes long. If the length of `bytes` is in [`SHORT`], `bytes` is copied as two 16-byte pieces
-/// that may overlap. A copy of a constant length doesn't need a call, which would take as long as
-/// the copy itself.
+/// that may overlap. The compiler inlines a copy of a constant length. A function call would take
+/// as long as the copy itself.
 #[inline(always)]
 pub(crate) fn copy_short(out: &mut [u8], bytes: &[u8]) {
     const HALF: usize = 16;

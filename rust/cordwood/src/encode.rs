@@ -44,17 +44,17 @@ pub struct Encoder {
 
 impl Encoder {
     /// Returns an encoder for a file of `file_len` bytes (0 for a new file), whose last record must
-    /// be complete. An offset greater than `u64::MAX`, which no file has, wraps around to 0.
+    /// be complete. An offset greater than `u64::MAX` wraps around to 0, but no file is that long.
     pub fn new(file_len: u64) -> Self {
         Encoder::unchecked(file_len, Dialect::LEVELDB.into())
     }
 
-    /// Returns an encoder for a file that has a log number, compression, or a dialect other than
-    /// LevelDB's.
+    /// Returns an encoder for a file that has a log number, is compressed, or is in a dialect other
+    /// than LevelDB's.
     ///
     /// * With a [log number](LogFormat::log_number), fragments are recyclable (types 5 to 8).
     ///   Without one, they have types 1 to 4.
-    /// * With a [compression](LogFormat::compression), each record is compressed, as with RocksDB's
+    /// * [Compression](LogFormat::compression) applies to each record, as with RocksDB's
     ///   `wal_compression`.
     /// * In the [`PACKED`](Dialect::PACKED) dialect, short records are gathered in containers, and
     ///   containers are compressed instead of records. A record's bytes are appended when its
@@ -231,16 +231,16 @@ impl Encoder {
     /// anything if the file already has these bytes. [`encode`](Encoder::encode) calls this method
     /// first.
     ///
-    /// Aborts the process if there isn't enough memory for `out` to grow, as [`Vec::reserve`] does.
+    /// Like [`Vec::reserve`], aborts the process if there isn't enough memory for `out` to grow.
     pub fn start(&mut self, out: &mut Vec<u8>) {
         self.fragments.start(out);
     }
 
-    /// Ends the file and returns its length. Appends the open container, if any, and Pebble's
-    /// end-of-log trailer if the log has a number and its dialect has this trailer. Consumes the
-    /// encoder, because no record may follow the trailer.
+    /// Ends the file and returns its length. Appends the open container, if any. Also appends
+    /// Pebble's end-of-log trailer if the dialect has this trailer and the log has a number.
+    /// Consumes the encoder, because no record may follow the trailer.
     ///
-    /// Aborts the process if there isn't enough memory for `out` to grow, as [`Vec::reserve`] does.
+    /// Like [`Vec::reserve`], aborts the process if there isn't enough memory for `out` to grow.
     ///
     /// ```
     /// use cordwood_log::{Dialect, LogFormat};
@@ -274,9 +274,9 @@ impl Encoder {
     /// In LevelDB's dialect, `out` grows by
     /// [`encoded_len`](crate::format::encoded_len)`(self.offset(), record.len())` bytes.
     ///
-    /// Aborts the process if there is not enough memory for `out` or for a compressed record, as
-    /// [`Vec::reserve`] does. Panics if there is not enough memory for zstd's tables, which take
-    /// about a megabyte.
+    /// Like [`Vec::reserve`], aborts the process if there is not enough memory for `out` or for a
+    /// compressed record. Panics if there is not enough memory for zstd's tables, which take about
+    /// a megabyte.
     #[inline]
     pub fn encode(&mut self, record: &[u8], out: &mut Vec<u8>) -> u64 {
         if self.is_one_full(record) {
@@ -434,8 +434,9 @@ pub(crate) enum Stopped<R> {
     AtEnd,
     /// `out` has reached its limit.
     Full,
-    /// This record, which is not one FULL fragment, has not been encoded yet. A record returned by
-    /// `encode_all` is also at least `out_len` bytes long.
+    /// This record has not been encoded yet. It is not
+    /// [one LevelDB FULL fragment](Encoder::is_one_full). A record returned by `encode_all` is also
+    /// at least `out_len` bytes long.
     At(R),
     /// The next record is too long. This is its length in bytes.
     TooLarge(usize),
@@ -584,7 +585,7 @@ mod tests {
     /// the budget requires.
     #[test]
     #[cfg(feature = "zstd")]
-    fn frames_are_only_lengthened_as_the_budget_requires() {
+    fn frames_are_lengthened_only_as_much_as_the_budget_requires() {
         use crate::dialect::Compression;
         let format = LogFormat::new(Dialect::PACKED).with_compression(Compression::Zstd);
         let mut random = 1_u64;
@@ -725,7 +726,7 @@ mod tests {
     /// In LevelDB's dialect and in others, a run writes the same bytes as separate calls would,
     /// regardless of the records' lengths, their place in a block, and the limit on `out`.
     #[test]
-    fn encode_all_writes_the_same_bytes_as_separate_encode_calls() {
+    fn encode_all_produces_the_same_bytes_as_separate_calls_to_encode() {
         let dialects = [
             LogFormat::new(Dialect::LEVELDB),
             LogFormat::new(Dialect::WANDB),

@@ -1,5 +1,5 @@
-//! The errors from all operations on logs. An error contains its path, offsets and lengths as
-//! values. Only `Display` turns them into text.
+//! The errors from all operations on logs. An error stores its path, offsets and lengths in fields.
+//! Only `Display` turns them into text.
 
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use crate::names::named;
 
 /// An error: its kind, the file's path and a hint.
 ///
-/// `Display` shows the path and the kind, but not the hint. A program can word the advice itself,
-/// for example by naming a command-line option.
+/// `Display` shows the path and the kind, but not the hint. A program can give the advice in its
+/// own words, for example by naming a command-line option.
 ///
 /// ```
 /// use cordwood_log::{Error, ErrorKind, Hint, ReadOptions, Reader};
@@ -53,8 +53,8 @@ pub enum ErrorKind {
         /// The damaged region.
         region: SkippedRegion,
     },
-    /// A compressed log decompresses to more data than the bytes read so far allow, or a single
-    /// container decompresses to more than a container may hold. See
+    /// A compressed log decompresses to more data than is allowed for the number of bytes read so
+    /// far, or a single container decompresses to more data than a container may hold. See
     /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max). The record that exceeds
     /// the limit is never skipped or consumed, under any policy, so every later call returns the
     /// same error.
@@ -115,7 +115,7 @@ pub enum ErrorKind {
         other_log_number: u32,
     },
     /// The log being appended to ends with an incomplete record or with zeros. If new records were
-    /// appended there, every reader would lose those before the next block.
+    /// appended there, every reader would lose all of them up to the start of the next block.
     #[non_exhaustive]
     TornTail {
         /// The incomplete record or the zeros.
@@ -130,17 +130,17 @@ pub enum ErrorKind {
         /// The detected dialect.
         found: Dialect,
     },
-    /// The log is a RocksDB or Pebble log with a log number or compression. Such logs are never
-    /// appended to: the engines always create a new log. Readers would mistake any bytes after the
-    /// end of such a log for the remains of an older log.
+    /// The log is a RocksDB or Pebble log that has a log number or is compressed. Such logs are
+    /// never appended to: the engines always create a new log. Readers would mistake any bytes
+    /// after the end of such a log for the remains of an older log.
     #[non_exhaustive]
     NeverAppended {
         /// The format that was detected or given.
         format: LogFormat,
     },
-    /// [`pack`](crate::ops::pack()) cannot pack the log, because it could not be rebuilt from the
-    /// packed records. The log has a number, compresses each record, contains an engine's metadata,
-    /// or is in a version of its dialect that is no longer written.
+    /// [`pack`](crate::ops::pack()) refuses this log, because the original could not be rebuilt
+    /// from the packed records. The log has a number, has individually compressed records, contains
+    /// an engine's metadata, or is in a version of its dialect that is no longer written.
     #[non_exhaustive]
     NeverPacked {
         /// The detected format.
@@ -203,10 +203,10 @@ impl std::error::Error for Cut {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WriteFailure {
-    /// The operation, such as `"sync"`, that failed in an earlier call, if any. That failure makes
+    /// If an operation failed in an earlier call, its name, such as `"sync"`. That failure makes
     /// every later call fail.
     pub earlier: Option<&'static str>,
-    /// Everything before this file offset is on disk. The bytes after this offset may not be.
+    /// Everything before this file offset is on disk. Later bytes might not be on disk.
     pub durable_offset: u64,
     /// Whether the write was undone. If so, the log remains usable, without the record that was
     /// being appended. If not, every later call fails.
@@ -237,7 +237,7 @@ named! {
             "a further call tries again; a lower `record_len_max` skips such records";
         /// Name the dialect if you are sure that the file is a log.
         NameDialect = "name_dialect", "to read it as a log anyway, name its dialect";
-        /// Name the detected dialect, or omit the dialect.
+        /// Specify the detected dialect, or specify none.
         NameDetectedDialect = "name_detected_dialect", "name the detected dialect, or none";
         /// Specify the log number that the fragments carry.
         NameLogNumber = "name_log_number", "to read it, name the log number that it belongs to";
@@ -524,7 +524,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes the dialect's name, the word "logs", and the property that an operation does not support.
+/// Writes which logs an operation does not support, such as "rocksdb logs with compression".
 fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{} logs", format.dialect)?;
     // The compression comes first, because the log number may be known only from the file's name.
@@ -543,11 +543,11 @@ fn show_logs(format: LogFormat, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub enum Refused {
     /// There is not enough memory for the record's data.
     OutOfMemory,
-    /// A compressed log would decompress to more data than the bytes read so far allow. See
-    /// [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
+    /// A compressed log would decompress to more data than is allowed for the number of bytes read
+    /// so far. See [`ReadOptions::record_len_max`](crate::ReadOptions::record_len_max).
     OverBudget(OverBudget),
-    /// A packed log or one of its containers has a later version or a form that this build cannot
-    /// read. A reader never skips such a log or container.
+    /// This build cannot read the version or the codec of a packed log, or the codec of one of its
+    /// containers. A reader never skips such a log or container.
     Unsupported(Unsupported),
 }
 
@@ -659,9 +659,9 @@ impl From<io::Error> for Error {
     }
 }
 
-/// For an [`ErrorKind::Io`] without a path, returns its source. For any other error, returns an
-/// error with the same message, and [`io::Error::downcast`] turns it back into the `Error`. An
-/// error from the operating system keeps its kind.
+/// For an [`ErrorKind::Io`] without a path, returns its source. Wraps any other `Error` in an
+/// [`io::Error`] with the same message. [`io::Error::downcast`] then returns the original `Error`.
+/// An error from the operating system keeps its kind.
 ///
 /// ```
 /// use std::io;

@@ -1,10 +1,11 @@
-//! The format's constants, the header codec and block arithmetic. This module is pure and does not
-//! do any I/O.
+//! The constants of the log format, and functions for its headers and blocks. This module is pure
+//! and does not do any I/O.
 //!
 //! A file is divided into **blocks** of 32 KiB, counted from offset 0. A block contains
 //! **fragments**, each consisting of a 7-byte header and a payload. A **record** is either one FULL
-//! fragment, or a FIRST fragment, any number of MIDDLE fragments, and a LAST fragment. If there is
-//! no room for a header at the end of a block, the remaining bytes are the block's **trailer**.
+//! fragment, or a FIRST fragment followed by any number of MIDDLE fragments and a LAST fragment. If
+//! there is no room for a header at the end of a block, the remaining bytes are the block's
+//! **trailer**.
 //!
 //! This module describes LevelDB's headers and blocks. In other dialects, headers are longer, or
 //! blocks are not counted from offset 0. See [`Grid`](crate::codec::Grid).
@@ -18,8 +19,9 @@ use crate::names::shows_name;
 pub const BLOCK_LEN: usize = 32_768;
 
 /// This block length is for `rust/exhaustive`, which tries all small files. A block of 24 bytes has
-/// room for any header (7, 11 or 19 bytes) and a payload, or for the mark of a packed log (17
-/// bytes) followed by one header. A shorter block would have no room for the header after the mark.
+/// room for any header (7, 11 or 19 bytes) and a payload. It also has room for a packed log's mark
+/// (17 bytes) followed by one header. A shorter block would have no room for the header after the
+/// mark.
 #[cfg(cordwood_small_blocks)]
 pub const BLOCK_LEN: usize = 24;
 
@@ -41,7 +43,7 @@ pub const TRAILER_LEN_MAX: usize = HEADER_LEN - 1;
 
 /// The position of a fragment in its record, as given by the type byte in its header.
 ///
-/// These are the only four kinds. Any other byte in a file remains a number
+/// These are the only four kinds. Any other byte in a file is reported as a number
 /// ([`Reason::UnknownKind`](crate::damage::Reason::UnknownKind)), so it can never be mistaken for
 /// an internal state. LevelDB represents "end of file" and "bad record" internally as types 5 and
 /// 6, so it mistakes a valid type 5 in a file for the end of the file.
@@ -92,7 +94,7 @@ impl Kind {
 /// The kind of one part of a log. It is determined by the part's type byte or, if there is none, by
 /// the part's contents.
 ///
-/// The names follow the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
+/// The names come from the engines: RocksDB `db/log_format.h`, Pebble `record/record.go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FragmentKind {
@@ -125,7 +127,7 @@ pub enum FragmentKind {
     Trailer,
     /// Zeros.
     Zeros,
-    /// Other bytes without a credible header.
+    /// Other bytes that have no plausible header.
     Rest,
 }
 
@@ -214,7 +216,8 @@ impl Header {
         }
     }
 
-    /// Checks whether this header marks zeros up to the end of the block rather than a fragment.
+    /// Checks whether the length and the type are 0. Such a header does not start a fragment: the
+    /// rest of the block should be zeros.
     pub(crate) const fn is_zero(self) -> bool {
         self.kind == 0 && self.len == 0
     }
@@ -234,15 +237,15 @@ pub const fn block_start(offset: u64) -> u64 {
     offset - offset % BLOCK_LEN as u64
 }
 
-/// Returns the number of bytes from `offset` to the end of its block in LevelDB's dialect, between
-/// 1 and [`BLOCK_LEN`].
+/// Returns the number of bytes (1 to [`BLOCK_LEN`]) from `offset` to the end of its block in
+/// LevelDB's dialect.
 #[inline]
 pub const fn block_left(offset: u64) -> usize {
     BLOCK_LEN - (offset % BLOCK_LEN as u64) as usize
 }
 
-/// Returns the number of trailer bytes that LevelDB's dialect needs at `offset` before the next
-/// header, between 0 and [`TRAILER_LEN_MAX`].
+/// Returns the number of trailer bytes (0 to [`TRAILER_LEN_MAX`]) that LevelDB's dialect needs at
+/// `offset` before the next header.
 #[inline]
 pub const fn trailer_len(offset: u64) -> usize {
     let left = block_left(offset);

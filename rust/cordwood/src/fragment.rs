@@ -36,8 +36,8 @@ pub(crate) enum Found {
     Incomplete,
 }
 
-/// Classifies the bytes at the start of `bytes`. This slice must extend to the end of the block, or
-/// to the end of the known part of the file if that comes first.
+/// Classifies the bytes at the start of `bytes`. This slice must extend to the end of the block or
+/// to the end of the known part of the file, whichever comes first.
 ///
 /// `left` is the number of bytes to the end of the block. `is_last` is true if the file ends where
 /// `bytes` ends.
@@ -109,8 +109,8 @@ pub(crate) const RUN_MAX: usize = 512;
 /// give the same result, but this loop is compiled with the checksum kernel's instructions. The
 /// loop stops at any bytes that are not a FULL fragment.
 pub(crate) struct FullRun<'a> {
-    /// The bytes from the first header to the end of the block, or to the end of the known part of
-    /// the file if that comes first.
+    /// The bytes from the first header to the end of the block or to the end of the known part of
+    /// the file, whichever comes first.
     pub(crate) bytes: &'a [u8],
     /// Output: the ends of the fragments, relative to the start of `bytes`.
     pub(crate) ends: &'a mut [u16; RUN_MAX],
@@ -196,8 +196,8 @@ fn fault(format: &LogFormat, bytes: &[u8], left: usize, verify_checksums: bool) 
     })
 }
 
-/// Checks whether a torn write could have left `header`, whose fragment would extend past the end
-/// of the file.
+/// Checks whether `header` could come from a torn write. Its fragment would extend past the end of
+/// the file.
 ///
 /// A log with a number may be followed by the remains of an older log, which can contain any
 /// header. If a header's type byte is in the next sector and that sector was not written, only
@@ -375,7 +375,7 @@ mod tests {
 
     /// If a length in the last block has a flipped bit, LevelDB silently loses the later records.
     #[test]
-    fn a_length_contradicted_by_the_following_bytes_is_damage() {
+    fn a_length_contradicted_by_the_following_bytes_counts_as_damage() {
         let mut flipped = fragment(1, b"foo");
         flipped[4] |= 0x40; // now 67 bytes, but only 3 exist, and the checksum fits those 3
         assert_eq!(reason(find_at_end(&flipped)), Some(Reason::BadLength { len: 67 }));

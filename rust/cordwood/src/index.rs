@@ -17,14 +17,14 @@ use crate::reader::{Reader, Source};
 /// The number of records in a group. The index keeps the offset of each group's first record.
 const STRIDE: u64 = 16;
 
-/// The maximum number of readers kept open for later calls. Each has a window of 264 KiB, and
-/// operating systems often allow a process to open only about 1,000 files.
+/// The maximum number of readers kept open for later calls. Each has an open file and a window of
+/// 264 KiB. Operating systems often limit a process to about 1,000 open files.
 const IDLE_MAX: usize = 64;
 
 /// A call that reads a large share of the records sorts this many of their indices at a time.
 const PIECE_LEN: usize = 1 << 12;
 
-/// Looks up log records by index, starting at 0.
+/// Looks up log records by their index. Indices start at 0.
 ///
 /// Creating the index reads the logs once. The index keeps 8 bytes for every 16 records. To return
 /// a record, it reads the group of 16 that contains the record and verifies the group's checksums.
@@ -73,7 +73,7 @@ pub struct RecordIndex {
 /// The number of a log, and an open reader for it.
 type Open = (usize, Box<Reader>);
 
-/// The places of one log's records. A program can store this part of a [`RecordIndex`].
+/// The locations of the records in one log. A program can store this part of a [`RecordIndex`].
 ///
 /// ```
 /// use cordwood_log::{ReadOptions, Reader, RecordIndex};
@@ -99,9 +99,9 @@ pub struct IndexedLog {
     /// past the last record.
     pub offsets: Vec<u64>,
     /// The indices of the 16-record groups near damage. A group is near damage if bytes were lost
-    /// within it or between it and the previous group. It is also near damage if bytes were lost
-    /// before one of its salvaged records, in the same block. In such groups, a reader that starts
-    /// elsewhere may find different records.
+    /// within it or between it and the previous group. It is also near damage if it contains a
+    /// salvaged record, that is, a record that follows lost bytes in the same block. In such
+    /// groups, a reader that starts elsewhere may find different records.
     pub near_damage: Vec<u64>,
     /// The offsets of all records in the groups of `near_damage`.
     pub exact_offsets: Vec<u64>,
@@ -192,14 +192,14 @@ impl RecordIndex {
         Ok(found)
     }
 
-    /// Calls `each` once per index, with the index's position in `indices` and the record. Visits
-    /// the indices in ascending order, so that nearby records are read together.
+    /// Calls `each` once for each entry of `indices`, passing the entry's position in the slice and
+    /// the record. Visits the indices in ascending order, so that nearby records are read together.
     ///
     /// # Errors
     ///
     /// * Any error that `each` returns. Reading stops at the first error.
-    /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is not less than
-    ///   [`len`](Self::len).
+    /// * [`ErrorKind::Io`] if a file cannot be opened or read, or if an index is out of range
+    ///   ([`len`](Self::len) or more).
     /// * [`ErrorKind::Changed`] if a log has changed since it was indexed. Discard the records that
     ///   `each` has already received. They may differ from the indexed records, unless the policy
     ///   is [`OnCorruption::Fail`](crate::OnCorruption::Fail).
@@ -481,10 +481,10 @@ fn in_order<E: From<Error>>(
         places.sort_unstable();
         return each(&places);
     }
-    // Sorting the indices by comparison would add half the time that reading short records takes.
-    // Instead, the places of each index form a linked list: `firsts` contains the first place of
-    // each list, and `nexts` contains, for each place, the next place in its list. Places are
-    // counted from 1, because 0 marks the end of a list.
+    // Sorting the indices by comparison would make reading short records take 50% longer. Instead,
+    // the places of each index form a linked list: `firsts` contains the first place of each list,
+    // and `nexts` contains, for each place, the next place in its list. Places are counted from 1,
+    // because 0 marks the end of a list.
     let (mut firsts, mut nexts) = (Vec::new(), Vec::new());
     firsts.try_reserve_exact(len as usize).map_err(no_memory)?;
     firsts.resize(len as usize, 0_u32);
@@ -535,14 +535,14 @@ struct Next<'a> {
     index: u64,
     /// The offset where the record starts, if known.
     start: Option<u64>,
-    /// All records to read start before this offset.
+    /// Every expected record starts before this offset.
     end: u64,
 }
 
 impl Next<'_> {
     /// Takes and returns the next record, which must be at the expected offset.
-    // Without inlining, the span would be written to memory in some pieces and read back in others,
-    // which would stall the processor for each record.
+    // Without inlining, the span would be written to memory and read back in pieces of different
+    // sizes, which would stall the processor for each record.
     #[inline(always)]
     fn record(&mut self) -> Result<RecordSpan, Error> {
         loop {
@@ -557,7 +557,7 @@ impl Next<'_> {
                 }
                 Step::Skipped(region) if !is_loss(region) => {}
                 Step::NeedMore => {}
-                // New damage or a different file would shift the indices of later records.
+                // The log was damaged or replaced, so later records would have different indices.
                 Step::Skipped(_) | Step::Record(_) | Step::End(_) => {
                     let from = self.start.unwrap_or(self.reader.decoder.offset());
                     return Err(self.log.changed(from.min(self.end)..self.end));

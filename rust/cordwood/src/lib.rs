@@ -1,6 +1,6 @@
 //! Reads and writes the **LevelDB log format**, which LevelDB and its relatives use for their
-//! write-ahead logs and MANIFESTs. You can use it for any file that you append records to and that
-//! must still be readable after a crash.
+//! write-ahead logs and MANIFESTs. You can use it for any append-only file of records that must
+//! remain readable after a crash.
 //!
 //! A file is divided into **blocks** of 32 KiB. A block contains **fragments**, each consisting of
 //! a 7-byte header followed by a payload. A **record** is one or more fragments. Each fragment has
@@ -57,10 +57,11 @@
 //! returns the next event, or asks for more bytes. [`Reader`] runs a decoder in a loop over a
 //! slice, a file or any [`std::io::Read`], and [`Follower`] runs one over a file that is still
 //! being written. For writing, the counterparts of `Decoder` and `Reader` are
-//! [`Encoder`](codec::Encoder) and [`Writer`]. [`LogFile`] writes a file on disk, for programs that
-//! can't afford to lose a record. [`ops`] contains the operations on whole logs, such as verifying
-//! and salvaging them, counting their contents, listing their fragments, and detecting their
-//! dialects. The `cordwood-payload` crate decodes the payloads that the engines store in records.
+//! [`Encoder`](codec::Encoder) and [`Writer`]. [`LogFile`] writes to a file on disk, and is for
+//! programs that can't afford to lose a record. [`ops`] contains the operations on whole logs, such
+//! as verifying and salvaging them, counting their records and bytes, listing their fragments, and
+//! detecting their dialects. The `cordwood-payload` crate decodes the payloads that the engines
+//! store in records.
 //!
 //! The crate root contains the items that most programs need. The others are in the modules
 //! [`codec`], [`crc32c`], [`damage`], [`follow`], [`mod@format`], [`read`], [`ops`], [`segments`]

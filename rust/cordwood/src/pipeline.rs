@@ -1,7 +1,7 @@
 //! Processes consecutive parts of a file in several threads, and returns the results in order.
 //!
 //! As soon as a thread is free, it takes the next part, so no thread waits for the slowest one. To
-//! bound memory use, a thread that is a few parts ahead of the consumer waits.
+//! bound memory use, a thread waits while it is a few parts ahead of the consumer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -156,15 +156,15 @@ fn work_on<T>(queue: &Queue<thread::Result<T>>, mut work: impl FnMut(u64) -> T) 
     }
 }
 
-/// Returns how many parts may be in progress or waiting to be taken.
+/// Returns the maximum number of parts in progress or waiting to be taken.
 const fn window(worker_count: usize) -> usize {
     worker_count + 1
 }
 
 /// Threads that work on the parts of a file and return the results in order.
 ///
-/// Dropping the pipeline tells the threads to stop and waits for them, which takes at most as long
-/// as the work on one part. The threads do not exist in a forked child, where
+/// Dropping the pipeline tells the threads to stop, then waits until each has finished the part it
+/// is working on. The threads do not exist in a forked child, where
 /// [`is_of_this_process`](Self::is_of_this_process) returns false. The child must not do anything
 /// with the pipeline except drop it.
 #[derive(Debug)]
@@ -208,8 +208,8 @@ impl<T: Send + 'static> Pipeline<T> {
         match self.queue.next_within(timeout) {
             Next::Result(Ok(result)) => Next::Result(result),
             Next::Result(Err(panic)) => {
-                // If the queue were not stopped, a caller that caught the panic would receive the
-                // part after the lost one.
+                // Stop the queue, because the result of this part is lost. A caller that catches
+                // the panic must not receive the results of later parts.
                 self.queue.stop();
                 resume_unwind(panic)
             }

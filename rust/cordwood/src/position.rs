@@ -16,13 +16,14 @@ use crate::format::BLOCK_LEN;
 
 /// An offset in a log, combined with marks that identify the log.
 ///
-/// An offset is only valid in one log. For this reason, a position also stores checksums of up to
-/// three ranges of bytes before the offset: at the end of the previous segment, in the first block
-/// of the file, and in the block before the offset. A reader or follower that resumes at a position
-/// compares these checksums with the log. If any checksum differs, the position belongs to a
-/// different log, and the result is [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that
-/// has since grown, or has been copied or renamed, is still the same log. A damaged log is also
-/// accepted, because damaged blocks are not compared. A position at offset 0 matches any log.
+/// An offset is valid only for the log it came from. For this reason, a position also stores
+/// checksums of up to three ranges of bytes before the offset: at the end of the previous segment,
+/// in the first block of the file, and in the block before the offset. A reader or follower that
+/// resumes at a position compares these checksums with the log. If any checksum differs, the
+/// position belongs to a different log, and the result is
+/// [`ErrorKind::Changed`](crate::ErrorKind::Changed). A log that has since grown, or has been
+/// copied or renamed, is still the same log. A damaged log is also accepted, because damaged blocks
+/// are not compared. A position at offset 0 matches any log.
 ///
 /// To store a position, use its text form. See [`Display`](fmt::Display) and [`FromStr`].
 ///
@@ -98,8 +99,8 @@ impl Mark {
         })
     }
 
-    /// Reads the last block before `offset`, stopping at `offset`. The offset must be after the
-    /// first byte of the file.
+    /// Reads the block that contains the byte before `offset`, but only up to `offset`. The offset
+    /// must be after the first byte of the file.
     pub(crate) fn before(
         base: u64,
         offset: u64,
@@ -187,7 +188,8 @@ impl Position {
         self.marks.last().copied()
     }
 
-    /// Returns the last mark in the files before the file that starts at the log offset `base`.
+    /// Returns the last mark that belongs to an earlier file. `base` is the log offset where the
+    /// current file starts.
     pub(crate) fn mark_before(&self, base: u64) -> Option<Mark> {
         self.marks.iter().copied().rfind(|mark| mark.base < base)
     }
@@ -239,8 +241,8 @@ mod files {
     }
 
     impl Position {
-        /// Returns the position at an offset in a log, which is a file or a log in
-        /// [`segments`](crate::segments).
+        /// Returns the position at an offset in a log. `path` is a log file, or the directory of a
+        /// log in [`segments`](crate::segments).
         ///
         /// # Errors
         ///
@@ -283,8 +285,8 @@ mod files {
             Ok(Position::of_start(&bytes, base, format))
         }
 
-        /// Checks that a file or directory contains the log that this position belongs to. It is
-        /// not an error here if the log ends before the offset, because the reader reports that.
+        /// Checks that a file or directory contains the log that this position belongs to. If the
+        /// log ends before the offset, the check still succeeds, because the reader reports that.
         ///
         /// # Errors
         ///

@@ -1,8 +1,8 @@
 //! The identity of the process. A writer uses this to detect that `fork` has copied it.
 //!
 //! A forked child has a copy of every writer, with the same buffered records and the same open
-//! file. If both processes wrote, each would overwrite the other's bytes. For this reason, only the
-//! process that opened a writer may use it.
+//! file. If both processes wrote to the file, each would overwrite the other's bytes. For this
+//! reason, only the process that opened a writer may use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ impl fmt::Debug for Process {
 }
 
 impl Process {
-    /// Returns the process running this code.
+    /// Returns the current process.
     pub fn current() -> Self {
         Process::default()
     }
 
-    /// Returns a process for tests, identified by the value of `number`.
+    /// Returns a simulated process for tests. Its number is the current value of `number`.
     #[cfg(any(test, feature = "test-storage"))]
     pub fn simulated(number: Arc<AtomicU32>) -> Self {
         Process {
@@ -41,7 +41,7 @@ impl Process {
         }
     }
 
-    /// Returns the number of this process. No process that it was forked from has the same number.
+    /// Returns a number that distinguishes this process from every process it was forked from.
     #[inline]
     pub fn number(&self) -> u64 {
         match &self.simulated {
@@ -103,7 +103,7 @@ fn are_forks_counted() -> bool {
     })
 }
 
-/// On systems other than Unix, a process cannot be copied.
+/// On non-Unix systems, a process cannot be forked.
 #[cfg(not(unix))]
 fn are_forks_counted() -> bool {
     true

@@ -14,8 +14,8 @@
 //! let segments = segments::list(directory)?;
 //! assert_eq!(segments, [Segment { offset: 0, len: 70 }, Segment { offset: 100, len: 50 }]);
 //!
-//! let missing: Vec<_> = segments::breaks(&segments).map(|region|
-//! region.start..region.end).collect(); assert_eq!(missing, [70..100]);
+//! let missing: Vec<_> = segments::breaks(&segments).map(|region| region.start..region.end).collect();
+//! assert_eq!(missing, [70..100]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -121,7 +121,7 @@ pub(crate) fn pruned(directory: &Path, offset: u64, first_offset: u64) -> Error 
 struct Listing {
     /// The segments, ordered by offset.
     segments: Vec<Segment>,
-    /// The offsets of all segment names that were listed. Some of these files may have been pruned
+    /// The offset in each segment name that was listed. Some of these files may have been pruned
     /// since.
     offsets: Vec<u64>,
     /// The name of a file that is neither a segment nor ignored.
@@ -140,12 +140,13 @@ impl Listing {
 /// Lists a directory repeatedly until a listing has no faults or two listings in a row have the
 /// same faults.
 ///
-/// An operating system may list a newly created file but not yet the file created before it. It's
-/// also possible that all listed segments are pruned before their lengths are read. The next
-/// listing does not have these faults. If a log changes faster than it can be listed, or if another
-/// program makes a segment longer, no two listings agree. The number of attempts is therefore
-/// limited, and the listing from the last attempt is used. A listing without segments is short and
-/// says nothing about the state of the log, so the limit for such listings is much higher.
+/// The operating system's listing may include a new file but miss a file that was created before
+/// it. It's also possible that all listed segments are pruned before their lengths are read. In the
+/// next listing, these faults are gone. If a log changes faster than it can be listed, or if
+/// another program makes a segment longer, no two listings agree. The number of attempts is
+/// therefore limited, and the listing from the last attempt is used. A listing without segments is
+/// short and says nothing about the state of the log, so the limit for such listings is much
+/// higher.
 fn settled(directory: &Path) -> Result<Listing, Error> {
     const TRIES_MAX: usize = 100;
     const PRUNED_TRIES_MAX: usize = 100_000;

@@ -19,10 +19,9 @@ pub struct LogInfo {
     pub timestamp_lens: BTreeMap<u32, u16>,
     /// The log before this one.
     pub predecessor: Option<Predecessor>,
-    /// The number of another log, if every fragment read so far has that number. In this case,
-    /// either the file was recycled and does not contain a record of this log yet, or its contents
-    /// don't match the expected log number. The expected number was given or taken from the file
-    /// name.
+    /// The number of another log, if every fragment read so far has that number. Either the file
+    /// was recycled and contains no record of this log yet, or it is not the expected log. The
+    /// expected log number was given or taken from the file name.
     pub other_log_number: Option<u32>,
 }
 
@@ -60,8 +59,8 @@ impl LogInfo {
         }
     }
 
-    /// Applies a record that declares the log's compression, which is either zstd or none.
-    /// Declaring no compression has no effect, because any compression given by the caller takes
+    /// Applies a record that declares the log's compression, which is either zstd or none. If the
+    /// record declares none, nothing changes, because any compression given by the caller takes
     /// precedence.
     fn set_compression(&mut self, payload: &[u8]) -> bool {
         let is_zstd = payload == ZSTD;
@@ -71,8 +70,8 @@ impl LogInfo {
         is_zstd || payload == NO_COMPRESSION
     }
 
-    /// Adds the record's nonzero timestamp lengths, each for one column family, to those from
-    /// earlier records.
+    /// Adds the record's nonzero timestamp lengths to those from earlier records. Each length is
+    /// for one column family.
     fn set_timestamp_lens(&mut self, payload: &[u8]) -> bool {
         let mut pairs = payload.chunks_exact(6);
         let mut is_usual = pairs.remainder().is_empty();

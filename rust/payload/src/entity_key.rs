@@ -74,8 +74,8 @@ pub(super) fn read_path_fields<'a>(
     Ok(path)
 }
 
-/// Reads the `Path` of an entity group, and checks whether it is either empty or has `root` as its
-/// only element.
+/// Reads the `Path` of an entity group. Returns whether the path is empty or consists only of
+/// `root`.
 pub(super) fn is_empty_or_root<'a>(
     message: Message<'a>,
     root: Option<&PathElement<'a>>,

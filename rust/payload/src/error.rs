@@ -6,8 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The offset in the payload where the unreadable part starts, in bytes. For an encoding error,
-    /// this is the number of bytes already written.
+    /// The byte offset in the payload where the unreadable part starts. For an encoding error, this
+    /// is the number of bytes already written.
     pub offset: usize,
     /// The number of bytes affected, starting at `offset`.
     pub len: usize,
@@ -23,9 +23,9 @@ pub enum PayloadReason {
     Truncated,
     /// A variable-length number is longer than 5 bytes (32 bits) or 10 bytes (64 bits).
     BadVarint,
-    /// An encoding that engines can read but never write, such as a number with more bytes or bits
-    /// than necessary, an explicit column family 0, a boolean other than 0 or 1, a repeated value,
-    /// or a batch whose sequence numbers have more than 56 bits.
+    /// An encoding that engines can read but never write. Examples are a number with more bytes or
+    /// bits than necessary, an explicit column family 0, a boolean other than 0 or 1, a repeated
+    /// value, and a batch whose sequence numbers have more than 56 bits.
     NonCanonical,
     /// A tag that the engine does not know, or does not allow in this kind of record.
     UnknownTag {
@@ -40,7 +40,7 @@ pub enum PayloadReason {
     WrongCount {
         /// The number in the header.
         stated: u32,
-        /// The number of counted operations in the batch.
+        /// The number of operations in the batch that the header should have counted.
         found: u64,
     },
     /// A wire type in a protocol buffer is invalid or does not match the field.
@@ -65,7 +65,7 @@ pub enum PayloadReason {
 
 impl PayloadReason {
     /// Returns a stable name, such as `"truncated"`. The name is part of the interface and is the
-    /// same in Python, where `OutOfMemory` is a `MemoryError`.
+    /// same in Python. However, Python raises a `MemoryError` for `OutOfMemory`.
     pub const fn as_str(self) -> &'static str {
         self.words().0
     }

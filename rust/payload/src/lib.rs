@@ -1,5 +1,5 @@
-//! Decodes and builds the data that programs keep in the records of their logs: a [`WriteBatch`] in
-//! a write-ahead log, a [`VersionEdit`] in a MANIFEST, an [`Entity`] in a Datastore or Firestore
+//! Decodes and builds the data that programs store in log records: a [`WriteBatch`] in a
+//! write-ahead log, a [`VersionEdit`] in a MANIFEST, an [`Entity`] in a Datastore or Firestore
 //! export, a [`WandbRecord`] in a Weights & Biases run, and a [`SwanlabScalar`] in a SwanLab run.
 //!
 //! The crate decodes the bytes of one record at a time. It does no I/O, and decoded values borrow

@@ -52,7 +52,7 @@ pub enum Operation<'a> {
     LogData { value: &'a [u8] },
     /// Deletes a key that was written only once.
     SingleDelete { column_family: u32, key: &'a [u8] },
-    /// Deletes the keys from `key` up to but excluding `end_key`.
+    /// Deletes the keys from `key` up to but not including `end_key`.
     DeleteRange {
         column_family: u32,
         key: &'a [u8],
@@ -90,7 +90,7 @@ pub enum Operation<'a> {
     /// RocksDB: like [`BeginPrepare`](Operation::BeginPrepare), but for the `WriteUnprepared` write
     /// policy. The transaction may continue in later batches.
     BeginUnprepare,
-    /// RocksDB: marks the end of the operations that the transaction with this name prepares.
+    /// RocksDB: marks the end of the operations prepared by the transaction with this name.
     EndPrepare { xid: &'a [u8] },
     /// RocksDB: commits the transaction.
     Commit { xid: &'a [u8] },
@@ -101,13 +101,12 @@ pub enum Operation<'a> {
     /// Pebble: deletes the key. `value` is a varint holding the combined size of the deleted key
     /// and value.
     DeleteSized { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: sets range keys, starting at `key`. `value` is the end key as a string, followed by
-    /// suffixes and values as strings.
+    /// Pebble: sets range keys, starting at `key`. `value` contains the end key, then each suffix
+    /// followed by its value, all as strings.
     RangeKeySet { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: removes range keys. `value` is the end key as a string, followed by suffixes as
-    /// strings.
+    /// Pebble: removes range keys. `value` contains the end key, then the suffixes, all as strings.
     RangeKeyUnset { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: deletes all range keys from `key` up to but excluding `end_key`.
+    /// Pebble: deletes all range keys from `key` up to but not including `end_key`.
     RangeKeyDelete { key: &'a [u8], end_key: &'a [u8] },
     /// Pebble: ingests a table. `key` is a varint holding the table's file number. A batch with
     /// this operation contains no other kinds of operations except [`Excise`](Operation::Excise).
@@ -115,7 +114,8 @@ pub enum Operation<'a> {
     /// Pebble: like [`IngestSst`](Operation::IngestSst), but for a table with blob files. `value`
     /// contains the number of blob files, followed by their file numbers, all as varints.
     IngestSstWithBlobs { key: &'a [u8], value: &'a [u8] },
-    /// Pebble: deletes all keys from `key` up to but excluding `end_key` when a table is ingested.
+    /// Pebble: deletes all keys from `key` up to but not including `end_key` when a table is
+    /// ingested.
     Excise { key: &'a [u8], end_key: &'a [u8] },
 }
 
@@ -190,9 +190,9 @@ macro_rules! operations {
                 }
             }
 
-            /// Builds an operation from these parts, given the name of its kind. A missing part
-            /// becomes 0 or empty, and a part that this kind doesn't have is ignored. Returns
-            /// `None` if there is no kind with this name.
+            /// Builds an operation of the named kind from these parts. Missing parts default to 0
+            /// or to empty bytes, and parts that this kind doesn't have are ignored. Returns `None`
+            /// if there is no kind with this name.
             ///
             /// ```
             /// use cordwood_payload::{Operation, Parts};
@@ -209,16 +209,16 @@ macro_rules! operations {
                 })
             }
 
-            /// Returns three things: whether the engine knows the operation, the tag to use without
-            /// a column family, and the tag to use with one.
+            /// Returns whether the engine knows the operation, and the operation's tags without and
+            /// with a column family.
             const fn tags(&self, engine: Engine) -> (bool, u8, Option<u8>) {
                 match self {
                     $(Operation::$variant { .. } => (matches!(engine, $engine), $tag, option!($($family)?)),)*
                 }
             }
 
-            /// Reads the operation with this tag. For a put with a time, the time is left at the
-            /// end of the value.
+            /// Reads the operation with this tag. In a `TimedPut`, the value still ends with the
+            /// time.
             fn read(strings: &mut Strings<'_, 'a>, engine: Engine, tag: u8) -> Result<Option<Self>, PayloadError> {
                 if engine == RocksDb && (false $($(|| tag == $family)?)*) {
                     strings.read_column_family()?;

@@ -47,7 +47,7 @@ pub struct OtherField<'a> {
     pub message: &'static str,
     /// The number of the field.
     pub number: u32,
-    /// The offset in the record where the field starts, in bytes.
+    /// The byte offset in the record where the field starts.
     pub offset: usize,
     /// The whole field: its tag and its contents.
     pub bytes: &'a [u8],
@@ -109,7 +109,7 @@ impl<'a> Message<'a> {
         self.cursor.rest()
     }
 
-    /// Skips `len` bytes, which must end where a field ends.
+    /// Skips `len` bytes, which must end at a field boundary.
     #[inline]
     pub(super) fn skip(&mut self, len: usize) {
         self.cursor.skip(len);

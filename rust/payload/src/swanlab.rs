@@ -37,8 +37,8 @@ impl<'a> SwanlabScalar<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of [the
-    /// crate](crate) forbid.
+    /// Fails if the bytes are not a `Record`. Also fails if a value is repeated, because the rules
+    /// of [the crate](crate) forbid that.
     pub fn decode(record: &'a [u8]) -> Result<Option<Self>, PayloadError> {
         let (mut message, mut scalar) = (Message::new(record), None);
         fields!(message, field => { 13 => scalar, field.message().and_then(Self::read) });

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 
-/// A value from a record. It is part of JSON text, of a version edit's field, or of a row.
+/// A value from a record. It comes from JSON text, a version edit's field, or a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'v> {
     /// No value.

@@ -266,9 +266,9 @@ fn custom_field<'a>(cursor: &mut Cursor<'a>, tag: u32) -> Result<Option<Kind<'a>
     }))
 }
 
-/// Reads a blob file written by RocksDB (see `db/blob/blob_file_addition.cc`), or the amount of
-/// garbage in a blob file (see `db/blob/blob_file_garbage.cc`). Blob files have no known custom
-/// fields.
+/// Reads RocksDB's entry for a blob file. It describes either a new file (see
+/// `db/blob/blob_file_addition.cc`) or the amount of garbage in a file (see
+/// `db/blob/blob_file_garbage.cc`). Blob files have no known custom fields.
 fn blob_file<'a>(cursor: &mut Cursor<'a>, has_checksum: bool) -> Result<Value<'a>, PayloadError> {
     let mut items: Vec<Item<'a>> = Vec::with_capacity(6);
     items.push(("file_number".into(), long(cursor)?));

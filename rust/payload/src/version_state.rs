@@ -33,8 +33,8 @@ pub struct VersionState {
     synced_lens: BTreeMap<u64, u64>,
     has_other_tags: bool,
     names: BTreeMap<u64, Vec<u8>>,
-    /// The tables by column family, level and number, each stored as the bytes of its field in the
-    /// record.
+    /// The tables, each stored as the bytes of its field in the record. The keys consist of the
+    /// column family, the level and the file number.
     tables: BTreeMap<(u64, u64, u64), Vec<u8>>,
     /// The records of an incomplete group of edits that take effect together.
     group: Vec<Vec<u8>>,
@@ -140,8 +140,8 @@ impl VersionState {
         self.names.get(&family).map(Vec::as_slice)
     }
 
-    /// Returns the tables, each with the number of its column family, sorted by column family,
-    /// level and number.
+    /// Returns each table with the number of its column family. The tables are sorted by column
+    /// family, level and file number.
     pub fn tables(&self) -> impl Iterator<Item = (u64, Value<'_>)> {
         let fields = self.tables.iter();
         fields.filter_map(|(&(family, ..), field)| Some((family, VersionEdit::new(field).fields().next()?.ok()?.value)))

@@ -171,8 +171,8 @@ impl<'a> WandbRecord<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes are not a `Record`, or if a value is repeated, which the rules of [the
-    /// crate](crate) forbid. Errors in items aren't detected until the items are read.
+    /// Fails if the bytes are not a `Record`. Also fails if a value is repeated, because the rules
+    /// of [the crate](crate) forbid that. Errors in items aren't detected until the items are read.
     pub fn decode(record: &'a [u8]) -> Result<Self, PayloadError> {
         let Some(field) = content(record)? else {
             return Ok(WandbRecord::Other);

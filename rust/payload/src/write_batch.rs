@@ -96,11 +96,11 @@ impl<'a> WriteBatch<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the fault in the operation or, at the end of the record, the fault in the header.
-    /// The header's fault is [`WrongCount`](PayloadReason::WrongCount) if the stated count differs
-    /// from the number of counted operations. LevelDB and RocksDB refuse such a batch. The fault is
-    /// [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number would have more than 56
-    /// bits.
+    /// Returns the fault in the operation. At the end of the record, returns the fault in the
+    /// header instead. The header's fault is [`WrongCount`](PayloadReason::WrongCount) if the
+    /// stated count differs from the number of counted operations. LevelDB and RocksDB refuse such
+    /// a batch. The fault is [`NonCanonical`](PayloadReason::NonCanonical) if a sequence number
+    /// would have more than 56 bits.
     pub fn next_operation(&self, at: &mut Position) -> Result<Option<(Operation<'a>, Option<u64>)>, PayloadError> {
         let mut cursor = Cursor::new(self.record, at.offset);
         if cursor.is_at_end() {

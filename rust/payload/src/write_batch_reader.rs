@@ -9,8 +9,8 @@ use super::write_batch::WriteBatch;
 /// A few tags mean one thing in RocksDB and another in Pebble, and the dialect of a log does not
 /// always reveal which engine wrote it. A Pebble log that was not closed has the layout of a
 /// RocksDB log, and an old Pebble log has the layout of a LevelDB log. If it is unclear which
-/// engine wrote the log, the first batch that only one of the two engines can read determines the
-/// engine. Until that batch, RocksDB is assumed.
+/// engine wrote the log, RocksDB is assumed until there is a batch that only one of the two engines
+/// can read. That batch determines the engine.
 ///
 /// ```
 /// use cordwood_payload::{Engine, WriteBatchReader};
@@ -24,16 +24,17 @@ use super::write_batch::WriteBatch;
 #[derive(Debug, Clone)]
 pub struct WriteBatchReader {
     engine: Engine,
-    /// Whether the engine was given. If so, batches cannot change it.
+    /// Whether the caller specified the engine. If so, batches cannot change it.
     is_given: bool,
-    /// Whether a batch has already determined the engine. If only the other engine can read a later
-    /// batch, the engine still changes.
+    /// Whether a batch has already determined the engine. Even then, a later batch changes the
+    /// engine if only the other engine can read it.
     is_decided: bool,
     is_ambiguous: bool,
 }
 
 impl WriteBatchReader {
-    /// Creates a reader for a log of this engine. If `engine` is `None`, the batches determine it.
+    /// Creates a reader for a log of this engine. If `engine` is `None`, the reader detects the
+    /// engine from the batches.
     pub fn new(engine: Option<Engine>) -> Self {
         WriteBatchReader {
             engine: engine.unwrap_or_default(),

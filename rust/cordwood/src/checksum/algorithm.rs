@@ -78,9 +78,9 @@ impl Checksum {
     }
 
     /// Returns `crc` shifted over `count` chunks of [`CHUNK_LEN`](zeros::CHUNK_LEN) zeros. The
-    /// chunks may take up at most one block in total. If `crc` is the CRC of one piece of data, and
-    /// the next piece is as long as the zeros, the result is the first piece's contribution to the
-    /// combined CRC.
+    /// chunks may take up at most one block in total. Suppose that `crc` covers one piece of data
+    /// and that the next piece is as long as the zeros. The result is then the first piece's
+    /// contribution to the combined CRC.
     #[inline]
     pub(super) fn shift(self, crc: u32, count: usize) -> u32 {
         self.zeros().shift(crc, count)

@@ -27,7 +27,7 @@ pub fn extend(crc: u32, data: &[u8]) -> u32 {
     !run(Update(!crc, data))
 }
 
-/// Returns the state after the byte `byte`: the checksum before the final inversion.
+/// Returns the state after `byte`. The state is the checksum before the final inversion.
 pub(crate) const fn state_after(byte: u8) -> u32 {
     // The initial state is all ones.
     multiply(CASTAGNOLI, !0 ^ byte as u32, x_to_bytes(CASTAGNOLI, 1))

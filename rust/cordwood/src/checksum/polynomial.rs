@@ -60,9 +60,9 @@ pub(super) const fn x_to_bytes(poly: u32, n: u64) -> u32 {
 /// Returns a table of factors. To advance a CRC-32C state over `i` times `unit` zero bytes,
 /// multiply the state by entry `i` and reduce the product with the `crc32` instruction.
 ///
-/// Each factor makes up for 33 bits: the instruction advances the product over another 32 bits, and
-/// multiplying two reflected numbers shifts the product by one more bit. There is therefore no
-/// entry for an advance over fewer than 33 bits.
+/// Each factor compensates for 33 bits. The instruction advances the product over another 32 bits,
+/// and multiplying two reflected numbers shifts the product by one more bit. There is therefore no
+/// entry for a distance of less than 33 bits.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
     let mut shifts = [0; N];
@@ -83,8 +83,7 @@ pub(super) const fn shifts<const N: usize>(unit: usize) -> [u32; N] {
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn fold_by(len: usize) -> [u64; 2] {
     let bits = 8 * len as u64;
-    // The order of x is added to the exponent, so even an advance over fewer than 33 bits has
-    // factors.
+    // The order of x is added to the exponent, so even a distance of less than 33 bits has factors.
     [
         x_to(CASTAGNOLI, bits + 31) as u64,
         x_to(CASTAGNOLI, bits + CASTAGNOLI_ORDER - 33) as u64,
@@ -92,8 +91,8 @@ pub(super) const fn fold_by(len: usize) -> [u64; 2] {
 }
 
 /// Returns a table of the factors of [`fold_by`]. Entry `i` applies to a length of `i` bytes, or of
-/// `N` bytes if `i` is 0. It holds the factors for 48 bytes more than this length, for 32 bytes
-/// more, and so on down to 64 bytes fewer. The resulting length can be negative.
+/// `N` bytes if `i` is 0. It holds the factors for eight lengths, from 48 bytes above this one down
+/// to 64 bytes below it, in steps of 16 bytes. A length can be negative.
 #[cfg(target_arch = "x86_64")]
 pub(super) const fn folds<const N: usize>() -> [[[u64; 2]; 8]; N] {
     const BACK: u32 = x_to(CASTAGNOLI, CASTAGNOLI_ORDER - 8 * 16);

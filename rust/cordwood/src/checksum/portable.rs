@@ -35,7 +35,7 @@ impl Kernel for Portable {
     }
 }
 
-/// `TABLES[k][b]` is the state 0 advanced over the byte `b` and `k` zero bytes.
+/// `TABLES[k][b]` is the result of advancing the state 0 over the byte `b` and then `k` zero bytes.
 static TABLES: [[u32; 256]; 16] = tables();
 
 const fn tables() -> [[u32; 256]; 16] {

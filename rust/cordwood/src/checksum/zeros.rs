@@ -1,7 +1,7 @@
 //! Shifts CRCs over zeros by table lookup, which works the same on every machine.
 //!
-//! To compute the CRC of two pieces, shift the CRC of the first piece over as many zeros as the
-//! second piece has bytes. Then add the CRC of the second piece.
+//! To combine the CRCs of two pieces, shift the first CRC over one zero byte for each byte of the
+//! second piece. Then add the second CRC.
 
 use super::polynomial::{CASTAGNOLI, CASTAGNOLI_ORDER, IEEE, IEEE_ORDER, ONE, multiply, x_to, x_to_bytes};
 use crate::format::BLOCK_LEN;
@@ -79,9 +79,9 @@ fn look_up(tables: &WordTables, state: u32) -> u32 {
     tables[0][a] ^ tables[1][b] ^ tables[2][c] ^ tables[3][d]
 }
 
-/// Returns the unreduced product of two polynomials. It is computed from integer products in which
-/// only every fourth bit is used, so that sums of up to eight bits don't carry into the next used
-/// bit. This is faster than multiplying bit by bit, and works the same on every machine.
+/// Returns the unreduced product of two polynomials. It is computed with integers that use only
+/// every fourth bit, so a sum of up to eight bits doesn't carry into the next bit in use. This is
+/// faster than multiplying bit by bit, and works the same on every machine.
 #[inline]
 fn multiply_unreduced(a: u32, b: u32) -> u64 {
     const FOURTH: u64 = 0x1111_1111_1111_1111;

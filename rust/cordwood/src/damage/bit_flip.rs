@@ -9,16 +9,16 @@ use crate::names::{named, shows_name};
 named! {
     /// The part of the file that a byte belongs to: a part of a fragment, or the file header.
     pub enum FragmentPart {
-        /// The checksum, in bytes 0 to 3 of the header.
+        /// The checksum (bytes 0 to 3 of the header).
         Checksum = "checksum",
-        /// The length, in bytes 4 and 5 of the header.
+        /// The length (bytes 4 and 5 of the header).
         Length = "length",
-        /// The type, in byte 6 of the header.
+        /// The type (byte 6 of the header).
         Kind = "kind",
-        /// The log number, in bytes 7 to 10 of the header, if the header contains it.
+        /// The log number (bytes 7 to 10 of the header, if the header contains it).
         LogNumber = "log_number",
-        /// The offset up to which the file had been synced, in bytes 11 to 18 of the header, if the
-        /// header contains it.
+        /// The offset up to which the file had been synced (bytes 11 to 18 of the header, if the
+        /// header contains it).
         SyncedOffset = "synced_offset",
         /// The bytes after the header.
         Payload = "payload",
@@ -43,9 +43,10 @@ pub struct BitFlip {
 
 /// Locates the single flipped bit that explains why there is no valid fragment at an offset.
 ///
-/// `bytes` starts with the damaged header and extends to the end of its block or of the file.
-/// `offset` is the file offset of `bytes`, and `dialect` is the file's dialect. Returns `None` if
-/// no single bit explains the damage, or if several explain it equally well.
+/// `bytes` starts with the damaged header and extends to the end of the block or of the file,
+/// whichever comes first. `offset` is the file offset of `bytes`, and `dialect` is the file's
+/// dialect. Returns `None` if no single bit explains the damage, or if several explain it equally
+/// well.
 ///
 /// The search first tries lengths of up to twice the length in the header. It then tries the bits
 /// of the checksum and of the bytes that the checksum covers. Finally, it tries all other lengths,
@@ -53,8 +54,8 @@ pub struct BitFlip {
 /// the damage. This function only locates the bit: [`salvage`](crate::ops::salvage) flips it back
 /// on request. See `docs/format/damage.md` for how often other damage looks like one flipped bit.
 ///
-/// The search takes time proportional to the length of the fragment, or of `bytes` if longer
-/// fragments are tried. A whole block takes at most about 0.03 ms.
+/// The search takes time proportional to the length of the fragment. If longer fragments are tried,
+/// it takes time proportional to the length of `bytes`. A whole block takes at most about 0.03 ms.
 ///
 /// ```
 /// use cordwood_log::Dialect;
@@ -67,8 +68,8 @@ pub struct BitFlip {
 pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<BitFlip> {
     let damaged = Damaged::new(bytes, dialect)?;
     // If the length is wrong, the checksum covers the wrong bytes. In 1 out of 16,000 cases,
-    // flipping a bit in those bytes happens to explain the damage. A flipped length bit explains
-    // other damage by chance in only 1 out of 2^28 cases.
+    // flipping a bit in those bytes happens to explain the damage. Flipping a length bit happens to
+    // explain other damage in only 1 out of 2^28 cases.
     let near_len = damaged.header_len + 2 * usize::from(damaged.header.len);
     let in_near_length = damaged.in_length(bytes.get(..near_len).unwrap_or(bytes));
     let found = in_near_length.or_else(|| {
@@ -76,7 +77,7 @@ pub fn locate_bit_flip(bytes: &[u8], offset: u64, dialect: Dialect) -> Option<Bi
         if in_checksum.or(in_data).is_some() {
             return one_of(in_checksum.into_iter().chain(in_data));
         }
-        // If the length is much greater, or the type's header has a different length, the checksum
+        // With a much greater length, or a type whose header has a different length, the checksum
         // covers up to 32 KiB of other bytes. Computing it isn't worthwhile if the damage is
         // already explained.
         let in_far_length = (near_len < bytes.len()).then(|| damaged.in_length(bytes)).flatten();
@@ -97,7 +98,8 @@ pub(crate) fn explanations(bytes: &[u8], dialect: Dialect) -> Vec<Place> {
     in_header.chain(in_data).chain(damaged.in_kind()).collect()
 }
 
-/// Returns the true payload length if the only wrong bit in the fragment is in the length field of `header`.
+/// Returns the true payload length if the only wrong bit in the fragment is in the length field of
+/// `header`.
 ///
 /// `rest` starts with the header and contains the payload.
 pub(super) fn true_len(dialect: Dialect, header: Header, rest: &[u8]) -> Option<usize> {
@@ -158,7 +160,7 @@ impl Place {
         self.flip_in(offset, part_of(self.at, header_len))
     }
 
-    /// Converts this position in a slice that starts at `offset` to a file offset.
+    /// Converts this position in a slice to a file offset. The slice starts at `offset`.
     pub(crate) fn flip_in(self, offset: u64, part: FragmentPart) -> BitFlip {
         BitFlip {
             offset: offset.saturating_add(self.at as u64),
@@ -188,14 +190,15 @@ impl<'a> Damaged<'a> {
         })
     }
 
-    /// Returns the length bit that explains the damage, if the corrected fragment fits in `bytes`.
+    /// If flipping one bit of the length explains the damage, returns that bit. The corrected
+    /// fragment must fit in `bytes`.
     fn in_length(&self, bytes: &[u8]) -> Option<Place> {
         let difference = usize::from(self.header.len) ^ true_len(self.dialect, self.header, bytes)?;
         Some(place(LENGTH_AT, difference.trailing_zeros()))
     }
 
-    /// Returns the bit in the stored checksum and the bit in the covered bytes that could each
-    /// explain the damage.
+    /// Returns two possible explanations of the damage: a flipped bit in the stored checksum, and a
+    /// flipped bit in the covered bytes.
     fn in_checksum_and_data(&self) -> (Option<Place>, Option<Place>) {
         let checksum = self.dialect.checksum();
         // The checksum covers the type byte and all bytes after it.
@@ -351,7 +354,7 @@ mod tests {
     /// Bit 4 of the length was flipped in an eight-byte fragment. By chance, the checksum over all
     /// 24 bytes also becomes valid if bit 2 of byte 10 is flipped.
     #[test]
-    fn a_flipped_length_bit_takes_precedence_over_a_payload_bit() {
+    fn a_flipped_bit_in_the_length_takes_precedence_over_one_in_the_payload() {
         let bytes = b"\x47\x0f\xd4\x8a\x18\x00\x01xxxxxxxx\x05\x2b\x28\x43\0\0\x01\0\0\0\0\0\x33\x2b\x79\xee";
         let stored = u32::from_le_bytes(*bytes.first_chunk().unwrap());
         let checksum = Dialect::LEVELDB.checksum();

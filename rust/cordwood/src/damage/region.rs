@@ -1,4 +1,4 @@
-//! Types for regions of a file that were not returned, and for the reasons why. Both are plain
+//! Types for the skipped regions of a file, and for the reasons they were skipped. Both are plain
 //! values: only their `Display` implementations produce text.
 
 use std::fmt;
@@ -40,8 +40,8 @@ macro_rules! reasons {
         ///
         /// The rule for each reason is in `docs/format/reading.md`. [`as_str`](Reason::as_str)
         /// returns a reason's stable name. Later releases may add reasons, but won't add fields to
-        /// existing ones. A reason's fields contain everything that its rule determines, so a
-        /// program can construct a reason and compare it with another.
+        /// existing ones. A reason's fields contain every detail that its rule defines. A program
+        /// can therefore construct a reason and compare it with another.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Reason {
@@ -185,8 +185,8 @@ reasons! {
         /// The type byte.
         kind: u8 = "type_byte",
     };
-    /// Metadata with contents that no engine writes, or at a position where no engine writes it.
-    /// The reader applies the parts that it can interpret.
+    /// Metadata that no engine writes with these contents or at this position. The reader applies
+    /// the parts that it can interpret.
     BadMetadata = "bad_metadata", Corruption,
         "engine metadata of type {kind}, in a form or place that no engine uses", {
         /// The type byte.
@@ -199,7 +199,7 @@ reasons! {
     };
     /// The end-of-log trailer. The log ends here, even if more bytes follow.
     EndTrailer = "end_trailer", Info, "the trailer of a closed log";
-    /// What remains of an older log, after the end of this log in a recycled file.
+    /// Remnants of an older log, after the end of this log in a recycled file.
     Stale = "stale", Info, "left over from an older log, after the end of this one";
     /// Like [`Stale`](Reason::Stale), but fragments of this log follow. The data written here never
     /// reached the disk.
@@ -221,8 +221,8 @@ reasons! {
     /// offsets of these bytes belong to that file.
     GrownSegment = "grown_segment", Corruption,
         "the segment before has bytes after this offset, where the next one starts";
-    /// The bytes that were not read because [`OnCorruption::Stop`](crate::OnCorruption::Stop)
-    /// stopped at the damage before them.
+    /// The bytes that were not read because the policy
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) ended reading at earlier damage.
     NotRead = "not_read", Info, "after the damage at which reading stopped";
 }
 
@@ -237,7 +237,7 @@ pub struct SkippedRegion {
     /// Why these bytes were not returned.
     pub reason: Reason,
     /// The number of bytes that LevelDB's own reader reports for this region, or `None` if it does
-    /// not report the region. If the reason is about a record, LevelDB's reader doesn't count the
+    /// not report the region. If the reason concerns a record, LevelDB's reader doesn't count the
     /// headers. It also has no limit on the length of a record.
     pub leveldb_len: Option<u64>,
 }

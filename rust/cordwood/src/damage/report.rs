@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use crate::damage::{BitFlip, Reason, Severity, SkippedRegion};
 
-/// A region that was not returned or was repaired, and the flipped bit that explains the damage.
+/// A region that was either skipped or repaired, and the flipped bit that explains the damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Finding {
     /// The region.
     pub region: SkippedRegion,
-    /// The flipped bit that explains the region. This is only set if a flipped bit can cause this
+    /// The flipped bit that explains the damage. This is only set if a flipped bit can cause this
     /// kind of damage and [`locate_bit_flip`](crate::damage::locate_bit_flip) finds one.
     pub bit_flip: Option<BitFlip>,
 }
@@ -125,7 +125,7 @@ impl Findings {
         self.listed.len() >= Self::LISTED_MAX
     }
 
-    /// Checks whether there are no findings.
+    /// Returns true if there are no findings.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()
     }

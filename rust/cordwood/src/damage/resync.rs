@@ -28,11 +28,11 @@ pub(crate) fn resume(
     };
     let ends = Ends::new(rest, left);
     // 1. One bit in the length was flipped, so the checksum is valid for the true length. This is
-    //    proof, whereas the later checks are guesses. A wrong length can happen to lead to another
-    //    fragment if all fragments have about the same length. If the payload contains a log, a
-    //    wrong length can also lead to a fragment inside the payload. Bytes after the last possible
-    //    end of the fragment are not checksummed, because up to 16 KiB may follow each short
-    //    record.
+    //    proof, whereas the later checks are guesses. If all fragments have about the same length,
+    //    a wrong length can point to another fragment by chance. If the payload contains a log, a
+    //    wrong length can also point to a fragment inside the payload. Bytes after the last
+    //    possible end of the fragment are not checksummed, because up to 16 KiB may follow each
+    //    short record.
     let header_len = dialect.meaning(header.kind).form.header_len();
     let may_end = |end| ends.is_end(end) || stated_end(dialect, rest, end).is_some();
     let longest = one_bit_off(header.len)
@@ -47,8 +47,8 @@ pub(crate) fn resume(
             return end;
         }
     }
-    // The end is also certain if the fragment carries this log's number and was written in full,
-    // even if bytes of an older log follow.
+    // The end is also certain if the fragment carries this log's number and was written completely.
+    // This holds even if bytes of an older log follow.
     if let Some(end) = written_len(format, None, rest) {
         return end;
     }
@@ -66,61 +66,61 @@ pub(crate) fn resume(
     {
         return end;
     }
-    // 4. Consecutive valid fragments lead from some position to the end.
+    // 4. An unbroken chain of valid fragments extends from some position to the end.
     if may_scan()
         && let Some(start) = scan(format, form, rest, &ends)
     {
         return start;
     }
     // 5. The length is right, and zeros follow. This check comes last because a wrong length can
-    //    easily lead to zeros, too.
+    //    easily point to zeros, too.
     stated_end.filter(|&end| ends.is_end(end)).unwrap_or(rest.len())
 }
 
-/// Returns the header at `at`, if `rest` contains the whole header.
+/// Returns the header at position `at`, if `rest` contains the whole header.
 fn header_at(rest: &[u8], at: usize) -> Option<Header> {
     rest.get(at..)?.first_chunk().map(Header::decode)
 }
 
-/// Returns the position where the fragment at `at` ends according to its header. Returns `None` if
-/// this is past the end of `rest`.
+/// Returns the position where the fragment at position `at` ends according to its header. Returns
+/// `None` if this is past the end of `rest`.
 fn stated_end(dialect: Dialect, rest: &[u8], at: usize) -> Option<usize> {
     let header = header_at(rest, at)?;
     let end = at + dialect.meaning(header.kind).form.header_len() + usize::from(header.len);
     (end <= rest.len()).then_some(end)
 }
 
-/// Checks whether a fragment of any type with a valid checksum starts at `at`.
+/// Checks whether a fragment of any type starts at position `at` and has a valid checksum.
 fn is_whole(dialect: Dialect, rest: &[u8], at: usize) -> bool {
     header_at(rest, at).is_some_and(|header| !header.is_zero() && dialect.valid(&rest[at..], true).is_some())
 }
 
-/// Returns the form of the valid fragment at `at`, if it belongs to a record in this log and the
-/// dialect has log numbers. All fragments in such a log have the same form.
+/// Returns the form of the valid fragment at position `at`, if it belongs to a record in this log
+/// and the dialect has log numbers. All fragments in such a log have the same form.
 fn own_form(format: &LogFormat, rest: &[u8], at: usize) -> Option<Form> {
     let meaning = format.dialect.meaning(header_at(rest, at)?.kind);
     let is_own = matches!(meaning.role, Role::Fragment(_)) && !format.is_stale(&rest[at..], meaning.form);
     (is_own && format.dialect.has_log_numbers()).then_some(meaning.form)
 }
 
-/// Checks whether the valid fragment at `at` may belong to this log, whose fragments have the form
-/// `form`. A fragment of a different form is part of a payload.
+/// Checks whether the valid fragment at position `at` may belong to this log. `form` is the form of
+/// the log's fragments, if known. A fragment of a different form is part of a payload.
 fn may_have_form(format: &LogFormat, form: Option<Form>, rest: &[u8], at: usize) -> bool {
     form.is_none_or(|form| own_form(format, rest, at).is_none_or(|own| own == form))
 }
 
-/// Checks whether reading can resume at `at`: either a valid fragment starts there, or a writer may
-/// have stopped there. `rest` and `left` are as in [`resume`].
+/// Checks whether reading can resume at position `at`: either a valid fragment starts there, or a
+/// writer may have stopped there. `rest` and `left` are as in [`resume`].
 #[cold]
 pub(crate) fn can_resume(dialect: Dialect, rest: &[u8], left: usize, at: usize) -> bool {
     Ends::new(rest, left).is_end(at) || is_whole(dialect, rest, at)
 }
 
-/// The log that the fragments after damage belong to. The file may contain what remains of an older
+/// The log that the fragments after damage belong to. The file may contain remnants of an older
 /// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    /// A fragment of this log that was written completely, which proves that this log continued.
+    /// A fragment of this log that was written completely. It proves that this log continued.
     OfThisLog,
     /// Valid fragments from another log, but none from this log.
     OfAnother,
@@ -147,8 +147,8 @@ pub(crate) fn evidence(format: &LogFormat, form: Option<Form>, rest: &[u8]) -> E
 ///
 /// Any one of these proves that the write was complete:
 ///
-/// * The checksum is valid with one bit flipped back.
-/// * The checksum is valid for another length.
+/// * Flipping one bit back makes the checksum valid.
+/// * Changing the length makes the checksum valid.
 /// * This log's end-of-log trailer follows. An older log can't have left it.
 ///
 /// In a log with synced offsets, only the trailer or a later fragment proves that the write was
@@ -238,13 +238,13 @@ impl Ends {
     }
 
     /// Checks whether `at` is at the end of the block, in its trailer, or at the end of the file.
-    /// No fragment can follow there.
+    /// No fragment can start there.
     fn is_hard_end(&self, at: usize) -> bool {
         at == self.rest_len || self.left - at < HEADER_LEN
     }
 
-    /// Checks whether a writer may have stopped at `at`: either no fragment can follow, or only
-    /// zeros follow.
+    /// Checks whether a writer may have stopped at position `at`: either no fragment can follow, or
+    /// only zeros follow.
     fn is_end(&self, at: usize) -> bool {
         at >= self.zeros || self.is_hard_end(at)
     }
@@ -261,24 +261,25 @@ impl Ends {
 mod place {
     /// A chain starts here, or a writer may have stopped here.
     pub(super) const VALID: u8 = 1;
-    /// The position is `VALID`, or a torn write starts here, or a damaged fragment starts here and
-    /// its length leads to a `VALID` position.
+    /// The position is `VALID`, or one of these starts here: a torn write, or a damaged fragment
+    /// whose length points to a `VALID` position.
     pub(super) const PASSABLE: u8 = 2;
-    /// The position is past the end of the file. It may be where an interrupted write would have
-    /// ended.
+    /// The position is past the end of the file. An interrupted write may have been meant to end
+    /// here.
     pub(super) const TORN: u8 = 4;
 }
 
 /// Returns the first position at which a chain starts, not counting the position of the first byte.
-/// A chain is a series of consecutive valid fragments that leads to an end, or to a fragment that
+/// A chain is a series of consecutive valid fragments. It reaches an end, or its last fragment
 /// carries the log's number.
 ///
 /// In a dialect with log numbers, all fragments in the log have the same form. If `form` is `None`,
 /// the last fragment that carries the log's number determines the form of the fragments before it.
 ///
 /// The search works from back to front, so that each position is visited once, when the positions
-/// after it are already known. Most bytes in a block don't lead to a fragment or an end. Each of
-/// these bytes costs one table lookup, with no branch that depends on the byte.
+/// after it are already known. Most bytes in a block, if read as the start of a header, don't point
+/// to a fragment or an end. Each of these bytes costs one table lookup, with no branch that depends
+/// on the byte.
 fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) -> Option<usize> {
     let dialect = format.dialect;
     let header_lens: [u8; 256] = std::array::from_fn(|kind| dialect.meaning(kind as u8).form.header_len() as u8);
@@ -286,7 +287,7 @@ fn scan(format: &LogFormat, mut form: Option<Form>, rest: &[u8], ends: &Ends) ->
         std::array::from_fn(|kind| dialect.other_form(kind as u8).map(|form| form.header_len() as u8));
     let scanner = Scanner::new(rest);
     let is_right = |at: usize, end: usize| scanner.valid(dialect, at).is_some_and(|valid| at + valid.end == end);
-    // A chain may also end with a fragment of this log, because an older log may follow the
+    // A chain may also end with a fragment of this log. Remnants of an older log may follow such a
     // fragment.
     let is_own = |at: usize, kind: u8| {
         format
@@ -390,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Three bits in the length are wrong, so the length leads into the payload, where no fragment
+    /// Three bits in the length are wrong, so the length points into the payload, where no fragment
     /// starts.
     #[test]
     fn a_length_field_is_not_trusted_if_no_fragment_follows() {
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_length_bit_is_undone() {
+    fn a_flipped_bit_in_the_length_is_corrected() {
         // The payload ends with a log, which a byte-by-byte search would find first.
         let payload = [b"payload".as_slice(), &fragment(1, b"inner")].concat();
         let good = fragment(1, b"good");
@@ -457,10 +458,10 @@ mod tests {
         }
     }
 
-    /// There are fragments inside the payload and after it, so wrong lengths also lead to
+    /// There are fragments inside the payload and after it, so wrong lengths also point to
     /// fragments.
     #[test]
-    fn any_flipped_length_bit_is_undone_in_a_block_of_fragments() {
+    fn in_a_block_of_fragments_any_flipped_bit_in_a_length_is_corrected() {
         let inner = fragment(1, b"");
         let payload = inner.repeat(1000);
         let good = fragment(1, b"good");

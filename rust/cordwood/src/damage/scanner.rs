@@ -27,8 +27,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the fragment of any type that starts at `at`, if its checksum is valid. The result
-    /// is the same as that of [`Dialect::valid`] for the bytes starting at `at`.
+    /// Returns the fragment of any type that starts at position `at`, if its checksum is valid. The
+    /// result is the same as that of [`Dialect::valid`] for the bytes from there onward.
     #[inline]
     pub(crate) fn valid(&self, dialect: Dialect, at: usize) -> Option<Valid> {
         dialect.valid_if(self.bytes.get(at..)?, |header, covered| {
@@ -44,8 +44,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn fragment(&self, format: &LogFormat, at: usize, is_stale: bool) -> Option<Valid> {
         let bytes = self.bytes.get(at..)?;
         let meaning = format.dialect.meaning(Header::decode(bytes.first_chunk()?).kind);
-        // The checksum comes last because checking it is expensive. Most bytes are not a valid
-        // type, and most numbers are not the log's number.
+        // The checksum comes last because checking it is expensive. Most bytes aren't valid types,
+        // and most numbers aren't the log's number.
         let may_be = matches!(meaning.role, Role::Fragment(_)) && format.is_stale(bytes, meaning.form) == is_stale;
         if may_be { self.valid(format.dialect, at) } else { None }
     }

@@ -1,6 +1,6 @@
 //! Tests that `repair` flips back the bit that was flipped. Also measures how often `repair`
-//! produces a fragment that was never written, because other damage looks like a single flipped
-//! bit. The figures are in `docs/format/damage.md`, "Flipping a bit back".
+//! mistakes other damage for a single flipped bit and produces a fragment that was never written.
+//! The figures are in `docs/format/damage.md`, "Flipping a bit back".
 //!
 //! ```text
 //! cargo test --release --package cordwood-log --lib odds -- --ignored --nocapture
@@ -46,8 +46,8 @@ struct Block {
     bytes: Vec<u8>,
     /// The length of the fragment.
     len: usize,
-    /// For each bit of the covered bytes, the change in the CRC when that bit is flipped. The
-    /// covered bytes start at the type byte.
+    /// For each bit that the CRC covers, the change in the CRC when that bit is flipped. The CRC
+    /// covers the bytes from the type byte onward.
     syndromes: Vec<u32>,
     /// The `syndromes` in ascending order. `low_bits[bits]` is true if the low bits of any syndrome
     /// are `bits`.
@@ -105,8 +105,8 @@ impl Block {
     fn is_repaired(&self, damage: &[(usize, u8)]) -> bool {
         let checksum = self.format.dialect.checksum();
         if damage.iter().all(|&(at, _)| at >= HEADER_LEN) {
-            // A flipped length bit explains the damage by chance in only 1 of 2^28 cases, so flips
-            // of the length are not tried.
+            // Flips of the length are not tried. By chance, one of them would explain the damage in
+            // only 1 of 2^28 cases.
             let mut syndrome = 0;
             for &(at, bits) in damage {
                 for bit in (0..8).filter(|bit| bits >> bit & 1 == 1) {
@@ -182,8 +182,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
     let bits = 8.0 * (len + 1) as f64;
     let all = 8.0 * (len + HEADER_LEN) as f64;
     let by_chance = (bits + 32.0) / 2_f64.powi(32);
-    // If a length bit is flipped, the checksum is verified over another length. It differs from
-    // `len` in one bit, and a fragment of that length fits in the block.
+    // If a length bit is flipped, the checksum is verified over the wrong number of bytes. The
+    // wrong length differs from `len` in one bit, and a fragment of that length fits in the block.
     let lens = (0..16)
         .map(|bit| len ^ 1 << bit)
         .filter(|len| len + HEADER_LEN <= BLOCK_LEN);
@@ -201,8 +201,8 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
         ];
     }
     // Any two codewords differ in an even number of bits. No two codewords of up to 5,243 bits
-    // differ in exactly four bits. If one bit of the checksum is flipped, the masked value differs
-    // in an even number of bits in a third of the cases.
+    // differ in exactly four bits. In a third of the cases, flipping one bit of the checksum
+    // changes an even number of bits of the masked value.
     let of_parity = bits / 2_f64.powi(31);
     let of_three = if bits > 5243.0 { of_parity } else { 0.0 };
     let in_checksum = 32.0 / all * of_parity;
@@ -216,7 +216,7 @@ fn computed(dialect: Dialect, len: usize) -> [f64; 4] {
 
 /// The cases cover every header form and both checksums. The next fragment is valid.
 #[test]
-fn undoes_every_flipped_bit() {
+fn repairs_every_flipped_bit() {
     let numbers = b"\x07\0\0\0\x20\0\0\0\0\0\0\0";
     for (dialect, kind, form) in [
         (Dialect::LEVELDB, 1, Form::Plain),

@@ -105,9 +105,9 @@ pub(super) struct Bounds {
     /// Whether the decoder is at the start of the range, where MIDDLE and LAST fragments belong to
     /// the previous range.
     pub(super) is_before_first: bool,
-    /// Whether the decoder started before the target of a seek, which is the start or end of a
-    /// record. If so, the bytes before the range are read only to find damage, or a container that
-    /// may hold the record.
+    /// Whether the decoder started before the target of a seek. The target is the start or end of a
+    /// record. If true, the bytes before the range are read, but only to find damage and any
+    /// container that may hold the record.
     pub(super) is_sought: bool,
 }
 
@@ -133,8 +133,8 @@ pub(super) struct Salvaged {
 /// How reading ends.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The offset where the torn tail starts, if the events returned so far end with one. Stale
-    /// bytes and end trailers after the tail don't count.
+    /// The offset where the torn tail starts, if the last event returned so far belongs to a torn
+    /// tail. Stale bytes and end trailers after the tail don't count.
     pub(super) torn_since: Option<u64>,
     /// Set once there are no more events.
     pub(super) end: Option<End>,
@@ -167,8 +167,8 @@ impl Decoder {
     pub(crate) fn unchecked(options: &ReadOptions) -> Self {
         let format = options.named().or_leveldb();
         let start = Grid::new(format.dialect, options.origin).block_start(options.start);
-        // The limit for compressed frames and containers is kept, because it limits decompression
-        // even if the caller doesn't use the data.
+        // The limit on compressed frames and containers always applies, because they are
+        // decompressed even if the caller doesn't use the data.
         let frame_len_max = options.record_len_max;
         let record_len_max = match options.takes_any_len {
             true => u64::MAX,
@@ -254,8 +254,8 @@ impl Decoder {
         self.seek_from(self.start_of(offset), offset);
     }
 
-    /// Like [`seek`](Self::seek), but starts reading at `start`, which is either `offset` itself or
-    /// the start of the block or container that contains `offset`.
+    /// Like [`seek`](Self::seek), but starts reading at `start`. This is either `offset` or the
+    /// start of the block or container that contains `offset`.
     pub(crate) fn seek_from(&mut self, start: u64, offset: u64) {
         self.assembler.abandon(Interruption::Damage);
         self.unpacker.restart(start);
@@ -284,8 +284,8 @@ impl Decoder {
         self.bounds.end = end;
     }
 
-    /// Like [`seek`](Self::seek), but for an offset at which a record was refused as too large. The
-    /// decoder expects the rest of that record at `offset`.
+    /// Like [`seek`](Self::seek), but for an offset at which a record was refused because it is too
+    /// large. The decoder expects the rest of that record at `offset`.
     pub(crate) fn seek_to_rest(&mut self, offset: u64) {
         self.seek(offset);
         self.offset = offset;
@@ -408,8 +408,7 @@ impl Decoder {
         self.assembler.has_parts()
     }
 
-    /// Returns true if the decoder is reading, or expects, the rest of a record that was refused as
-    /// too large.
+    /// Returns true if a record was refused because it is too large, and its end hasn't been read.
     pub(crate) fn is_in_too_large(&self) -> bool {
         self.assembler.is_in_too_large()
     }
@@ -465,8 +464,8 @@ impl Decoder {
         }
     }
 
-    /// Returns how much space the record returned by the last call to [`step`](Self::step) takes up
-    /// in the file.
+    /// Returns how much space a record takes up in the file. The record must be the one that the
+    /// last call to [`step`](Self::step) returned.
     pub(crate) fn stored(&self, span: RecordSpan) -> Stored {
         match span.data_at {
             DataAt::Window { header_len } => Stored {
@@ -492,11 +491,11 @@ impl Decoder {
 
     /// Returns the next event in `window`, or [`Step::NeedMore`] if there is none.
     ///
-    /// The window must contain the bytes from [`offset`](Self::offset) onward. It must not end
-    /// before the previous window did, because records found in that window are returned without
-    /// being read again. If the window starts after the decoder's offset, the result is
-    /// [`Step::NeedMore`], even for the last window. A gap does not end the log, because the bytes
-    /// in it were never read.
+    /// The window must contain the bytes from [`offset`](Self::offset) onward. It must extend at
+    /// least to the end of the previous window, because records found in the previous window are
+    /// returned without being read again. If the window starts after the decoder's offset, the
+    /// result is [`Step::NeedMore`], even for the last window. A gap does not end the log, because
+    /// the bytes in it were never read.
     #[inline]
     pub fn step(&mut self, window: Window<'_>) -> Step {
         if let Some(span) = self.next_of_several() {
@@ -520,8 +519,8 @@ impl Decoder {
         self.peek_of_run().or_else(|| self.peek_of_container())
     }
 
-    /// Takes the record in `step`, as returned by [`look`](Self::look), if this record is the first
-    /// of several.
+    /// Takes the record in `step` if it is the first of several. `step` is the result of
+    /// [`look`](Self::look).
     #[inline]
     pub(crate) fn take_first(&mut self, step: Step) {
         if matches!(step, Step::Record(_)) {

@@ -12,8 +12,8 @@ use crate::format::Header;
 use crate::fragment::Found;
 
 impl Decoder {
-    /// Handles a log that may be followed by what remains of an older one. Learns the log's number,
-    /// and examines the bytes after apparent damage to decide whether the log ended there. Returns
+    /// Handles a log that may be followed by remnants of an older one. Learns the log's number, and
+    /// examines the bytes after apparent damage to decide whether the log ended there. Returns
     /// whether the decoder must look again.
     pub(super) fn disambiguate(&mut self, found: Found, bytes: &[u8]) -> bool {
         if let Found::Fragment(_, valid) | Found::Metadata(_, valid) = found {
@@ -47,8 +47,8 @@ impl Decoder {
         self.look_further(ambiguity, found, bytes)
     }
 
-    /// Updates an ambiguity that started in the salvaged part of a block, once the decoder has read
-    /// past the block. Keeps the ambiguity only if it would also exist without salvaging.
+    /// Reconsiders an ambiguity from the salvaged part of a block, after the decoder has read past
+    /// the block. Keeps the ambiguity only if it would also exist without salvaging.
     fn leave_salvaged(&self, ambiguity: &mut Ambiguity, found: Found, bytes: &[u8]) {
         match found {
             Found::Incomplete | Found::Nothing | Found::Trailer { .. } => {}
@@ -77,7 +77,7 @@ impl Decoder {
         };
         let is_own = match found {
             Found::Fragment(..) | Found::Metadata(..) | Found::EndTrailer { .. } => !is_stale,
-            // A fragment in this log may have a type that only later versions write.
+            // A fragment in this log may have a type that was introduced in a later version.
             _ => is_one_fragment && !is_after_range && self.carries_own_number(bytes),
         };
         let evidence = match found {
@@ -134,7 +134,7 @@ impl Decoder {
 
     /// Corrects `found` in a log that may have a number. After a possible end of the log, a
     /// fragment of a different form belongs to an older log. A fragment that appears torn at the
-    /// end of the file is damage if it was once written completely.
+    /// end of the file counts as damage if it was once written completely.
     pub(super) fn correct(&self, found: &mut Found, bytes: &[u8]) {
         match found {
             Found::Fragment(_, valid)
@@ -172,7 +172,7 @@ impl Decoder {
         }
     }
 
-    /// Checks whether `found` is apparent damage that only the following bytes can explain.
+    /// Checks whether `found` looks like damage but can be judged only from the following bytes.
     fn starts_ambiguity(&mut self, found: Found, bytes: &[u8]) -> bool {
         if self.policy.growth == Growth::WaitAtFaults || !matches!(found, Found::Stale | Found::Fault { .. }) {
             return false;
@@ -218,9 +218,9 @@ impl Decoder {
         true
     }
 
-    /// Returns the offset where a stale fragment at the start of `bytes` ends, if only that
-    /// fragment is lost. This is the case if the policy is `salvage` and a fragment of this log
-    /// follows in the same block.
+    /// If only the stale fragment at the start of `bytes` is lost, returns the offset of its end.
+    /// This is the case if the policy is `salvage` and a fragment of this log follows in the same
+    /// block.
     fn lost_fragment(&self, found: Found, evidence: Evidence, bytes: &[u8]) -> Option<u64> {
         let is_read = self.policy.growth == Growth::Ended && self.policy.on_corruption == OnCorruption::Salvage;
         if !is_read || found != Found::Stale || evidence != Evidence::OfThisLog {
@@ -230,8 +230,8 @@ impl Decoder {
         Some(self.offset + stale.end as u64)
     }
 
-    /// Marks the rest of this block as doubtful. In a doubtful part, a fragment belongs to this log
-    /// only if it has the same form as the earlier ones.
+    /// Marks the rest of this block as doubtful. In a doubtful part, a fragment is accepted as part
+    /// of this log only if it has the same form as the earlier ones.
     fn doubt_block(&mut self) {
         let left = self.grid().block_left(self.offset);
         self.recycled.doubtful_part = self.offset..self.offset.saturating_add(left as u64);
@@ -265,9 +265,9 @@ impl Decoder {
         }
     }
 
-    /// Returns the region to report if `found` proves to be damage, and the evidence in the rest of
-    /// the block. The region extends to the end of `bytes`. Returns `None` if it is clear whether
-    /// `found` is damage.
+    /// Returns the region to report if `found` turns out to be damage, along with the evidence in
+    /// the rest of the block. The region extends to the end of `bytes`. Returns `None` if there is
+    /// no doubt whether `found` is damage.
     fn suspicion(&self, found: Found, bytes: &[u8]) -> Option<(SkippedRegion, Evidence)> {
         let (reason, leveldb_len) = match found {
             Found::Fault {
@@ -296,14 +296,14 @@ impl Decoder {
             Some(form) => form == Form::Recyclable,
             None => ambiguity.own_end.is_some(),
         };
-        // A fragment of this log that extends to the end of the file was not written over older
+        // If a fragment of this log extends to the end of the file, it did not overwrite older
         // bytes.
         let is_last = ambiguity.own_end == Some(self.offset);
         has_number && !is_last && ambiguity.seen == Seen::NoRoom
     }
 
-    /// Reports the resolved ambiguity: first the pending record, next the damage, and finally the
-    /// zeros or the older log.
+    /// Reports the parts of a resolved ambiguity in order: the pending record, the damage, and then
+    /// the zeros or the older log.
     #[cold]
     pub(super) fn resolve(&mut self, ambiguity: Ambiguity, resolution: Resolution) -> Step {
         self.bounds.is_before_first = false;
@@ -324,8 +324,7 @@ impl Decoder {
         }
         let SkippedRegion { start, end, .. } = ambiguity.region;
         let region = match ambiguity.own_end {
-            // After a crash, the start of the new record is followed by what remains of the older
-            // log.
+            // After a crash, the start of the new record is followed by remnants of the older log.
             Some(end) if is_stale => SkippedRegion::new(start..end, Reason::TornTail),
             None if is_stale => SkippedRegion::new(start..self.offset, Reason::Stale),
             _ if is_unsynced => SkippedRegion::new(start..end, Reason::TornTail),
@@ -340,7 +339,7 @@ impl Decoder {
         self.skip(region)
     }
 
-    /// Skips the rest of the file after the end of the log at `start`, and returns the next step.
+    /// Skips the bytes after the log, which ends at `start`, and returns the next step.
     #[cold]
     pub(super) fn after_log_end(&mut self, start: u64, window: Window<'_>) -> Step {
         if let Some(region) = self.assembler.abandon(Interruption::EndOfFile) {

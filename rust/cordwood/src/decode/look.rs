@@ -16,7 +16,7 @@ use crate::trace::trace;
 
 impl Decoder {
     /// Does the work of [`step`](Self::step) once all records in the current run or container have
-    /// been returned. If several records are found at once, the first is returned without being
+    /// been returned. If several records are found at once, the first is returned but not yet
     /// taken.
     pub(crate) fn look(&mut self, window: Window<'_>) -> Step {
         self.retry.refused = None;
@@ -145,8 +145,8 @@ impl Decoder {
         if bytes.len() < prefix.len() && !window.is_last {
             return Some(Step::NeedMore);
         }
-        // If the whole first block is zero, the header's zeros were preallocated. If the block
-        // contains a non-zero byte, the header was destroyed.
+        // If the entire first block is zeros, the zeros in the header were preallocated. If the
+        // block contains a non-zero byte, the header was destroyed.
         let block_end = self.grid().first_block_len();
         let first_block = window.at(origin, block_end);
         let is_zero = first_block.iter().all(|&byte| byte == 0);
@@ -213,10 +213,10 @@ impl Decoder {
 
     /// Corrects `found`, which was determined without the preceding bytes.
     ///
-    /// Zeros at the end of the file are normally padding if there are too few for a header. If they
-    /// follow a FIRST or MIDDLE fragment in the same block, however, they are the torn remainder of
-    /// that fragment's record. A fragment in the previous block is ignored, so that the region is
-    /// the same in a range that starts with this block.
+    /// A run of zeros at the end of the file is normally padding if it is shorter than a header. If
+    /// it follows a FIRST or MIDDLE fragment in the same block, however, it is the torn remainder
+    /// of that fragment's record. A fragment in the previous block is ignored, so that the region
+    /// is the same in a range that starts with this block.
     fn at_its_place(&self, mut found: Found, bytes: &[u8]) -> Found {
         if let Found::Fault { reason, len, .. } = &mut found {
             let is_in_block = self.offset > self.grid().block_start(self.offset);
@@ -247,15 +247,15 @@ impl Decoder {
     }
 
     /// Checks whether the decoder is still before the target of the seek. The bytes before the
-    /// target are read only to find damage, or a container that may hold the record there.
+    /// target are read, but only to find damage and any container that may hold the target record.
     fn is_before_sought(&self) -> bool {
         self.bounds.is_sought && self.offset < self.bounds.start
     }
 
     /// Reads up to the target of the seek, to determine whether the record there is salvaged. This
-    /// is for logs that may contain what remains of an older log. The bytes before the record are
-    /// not used as evidence of where the log ends or which form its fragments have. Returns whether
-    /// the window contains enough bytes.
+    /// is for logs that may contain remnants of an older log. The bytes before the record are not
+    /// used as evidence of where the log ends or which form its fragments have. Returns whether the
+    /// window contains enough bytes.
     #[cold]
     fn pass_to_sought(&mut self, window: Window<'_>) -> bool {
         while self.is_before_sought() {
@@ -468,12 +468,13 @@ impl Decoder {
         mark.unsupported(self.offset)
     }
 
-    /// Applies the metadata record at the start of `bytes`, whose offset is `start`. Returns
-    /// whether the record has the form that an engine writes.
+    /// Applies the metadata record at the start of `bytes`. `start` is the record's file offset.
+    /// Returns whether the record has the form that an engine writes.
     fn apply(&mut self, metadata: Metadata, start: u64, bytes: &[u8], payload: &[u8]) -> bool {
-        // Metadata must not change how the following blocks are read if it comes after damage, or
-        // if its checksum is wrong and verification is off. A log's compression is stored in the
-        // first fragment of the file, where a reader of a later range looks for it.
+        // Metadata after damage must not change how the following blocks are read. The same applies
+        // to metadata with a wrong checksum, which is read if verification is off. A log's
+        // compression is stored in the first fragment of the file, where a reader of a later range
+        // looks for it.
         let is_valid = self.has_valid_checksum(bytes);
         let is_salvaged = self.salvaged.part.contains(&start);
         let is_believed = match metadata {

@@ -115,8 +115,8 @@ impl Opened {
         self.offsets[index]..end
     }
 
-    /// Returns the file offset just past a record, which is the offset of the next record or the
-    /// end of the container.
+    /// Returns the file offset just past a record: either the start of the next record or the end
+    /// of the container.
     #[inline]
     fn end_offset(&self, index: usize) -> u64 {
         if index + 2 == self.offsets.len() {
@@ -312,7 +312,7 @@ impl Decoder {
                 return None;
             }
             // An apparent container after damage may be part of another record's payload. If
-            // checksums are not verified, the codec byte may be damaged.
+            // checksums are not verified, damage to the codec byte goes unnoticed.
             if span.is_salvaged || !self.policy.verify_checksums {
                 return self.skip_own(bad(Reason::UnsupportedCompression));
             }

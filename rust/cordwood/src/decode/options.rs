@@ -59,7 +59,7 @@ options! {
         /// last seek. A record that would exceed this total causes
         /// [`ErrorKind::OverBudget`](crate::ErrorKind::OverBudget). A container in a packed log
         /// causes the same error if it decompresses to more than 256 MiB. If this option is set
-        /// above its default, its value is used in both limits instead of 256 MiB.
+        /// above its default, its value replaces 256 MiB in both limits.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
         /// Whether to verify each fragment's checksum. If `false`, damaged data is returned as if
         /// it were intact. Default: `true`.
@@ -110,8 +110,8 @@ impl ReadOptions {
     /// ```
     #[must_use]
     pub fn with_range(mut self, range: impl RangeBounds<u64>) -> Self {
-        // A start past the largest possible offset excludes all events, and an end past it excludes
-        // none.
+        // A start past the largest possible offset excludes all events. An end past the largest
+        // possible offset excludes none.
         self.start = match range.start_bound() {
             Bound::Included(&start) => start,
             Bound::Excluded(&before) => before.saturating_add(1),

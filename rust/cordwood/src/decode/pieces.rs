@@ -9,11 +9,11 @@ use crate::format::{HEADER_LEN, Header};
 /// The bytes of a record as one or more slices, in order.
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
-    /// All bytes of the record, if they are in one place.
+    /// All bytes of the record, if they are contiguous.
     pub(super) one: Option<&'a [u8]>,
     pub(super) grid: Grid,
     pub(super) window: Window<'a>,
-    /// The file offsets of the remaining fragments if the bytes are in several places. All these
+    /// The file offsets of the remaining fragments, if the bytes are not contiguous. All these
     /// fragments have been read and are still in the window. Only block trailers can lie between
     /// them, because any other bytes make the decoder abandon the record.
     pub(super) left: Range<u64>,

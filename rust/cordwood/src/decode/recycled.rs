@@ -31,8 +31,8 @@ pub(super) struct Recycled {
 /// ended before the apparent damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ambiguity {
-    /// The apparent damage, as it will be reported if it proves to be real. Zeros directly before
-    /// the decoder's offset are not included.
+    /// The region to report if the apparent damage turns out to be real. Zeros directly before the
+    /// decoder's offset are not included.
     pub(super) region: SkippedRegion,
     /// The offset where the fragment at `start` would end. `None` unless the fragment's header has
     /// this log's number. If it does, the fragment belongs to a record that was being written over

@@ -54,8 +54,8 @@ impl Repairs {
 }
 
 impl Decoder {
-    /// Returns the fragment at the start of `bytes` with one bit flipped back, if that bit explains
-    /// the fault.
+    /// If one flipped bit explains the fault, returns the fragment at the start of `bytes` with
+    /// that bit flipped back.
     #[cold]
     pub(super) fn repair(&mut self, reason: Reason, bytes: &[u8], left: usize) -> Option<Vec<u8>> {
         let reason = match reason {

@@ -15,7 +15,7 @@ pub(super) struct Run {
     pub(super) is_possible: bool,
     /// File offset of the first record.
     start: u64,
-    /// The ends of the records, relative to `start`, followed by a zero.
+    /// The end offsets of the records, relative to `start`. A zero follows the last one.
     ends: [u16; RUN_MAX + 1],
     /// The index of the next record.
     next: usize,
@@ -92,7 +92,7 @@ impl Decoder {
         })
     }
 
-    /// Looks for a run of records at the start of `bytes`, which is at the decoder's offset.
+    /// Looks for a run of records at the start of `bytes`. `bytes` starts at the decoder's offset.
     /// Returns the first record without consuming it.
     #[inline]
     pub(super) fn find_run(&mut self, bytes: &[u8], left: usize) -> Option<RecordSpan> {

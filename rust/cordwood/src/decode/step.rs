@@ -21,14 +21,15 @@ pub enum End {
         /// The file offset where the incomplete part starts.
         offset: u64,
     },
-    /// Reading ended at damage, under [`OnCorruption::Stop`](super::OnCorruption::Stop).
+    /// Reading ended at damage because the policy is
+    /// [`OnCorruption::Stop`](super::OnCorruption::Stop).
     Stopped {
         /// The file offset where the damage starts.
         offset: u64,
     },
 }
 
-/// The default is a clean end at offset 0, as for an empty log.
+/// The default is a clean end at offset 0, as in an empty log.
 impl Default for End {
     fn default() -> Self {
         End::Clean { offset: 0 }

@@ -116,8 +116,8 @@ fn leveldb_reports_a_record_interrupted_by_seven_zeros() {
     );
 }
 
-/// The decoder must not report the end of the log before bytes that the caller skipped, because
-/// they may contain records.
+/// If the caller skips bytes, the decoder must not report the end of the log there. The skipped
+/// bytes may contain records.
 #[test]
 fn a_gap_between_two_windows_is_not_mistaken_for_the_end_of_the_log() {
     let file = b"\xdd\x5f\xb3\x7a\x03\x00\x01foo".repeat(3);
@@ -271,8 +271,9 @@ fn discarding_bytes_does_not_change_record_lengths() {
     assert!(joined_count > 400, "{joined_count}");
 }
 
-/// A single-fragment record is in the window, after its header. A multi-fragment record is joined.
-/// A compressed record is always decompressed, however many fragments it has.
+/// The data of a single-fragment record is in the window, after the header. The data of a
+/// multi-fragment record is joined. A compressed record is always decompressed, however many
+/// fragments it has.
 #[test]
 fn the_span_points_into_the_window_or_the_joined_buffer() {
     let in_window = |header_len| DataAt::Window { header_len };
@@ -354,8 +355,8 @@ fn the_pieces_of_a_record_add_up_to_the_joined_record() {
                 .with_on_corruption(policies[random(3)])
                 .with_record_len_max([1 << 30, 1 << 30, 50_000][random(3)]);
             if random(2) == 0 {
-                // The range may skip the start of the log. The options must then supply whatever
-                // would have been read there, as after a seek.
+                // The range may skip the start of the log. As after a seek, the options must then
+                // supply whatever the decoder would have read there.
                 options = options.with_range(start.min(file.len() as u64)..);
             } else {
                 options.compression = None;

@@ -26,14 +26,14 @@ const BLOCK_HEADER_LEN: u64 = 3;
 #[cfg(feature = "zstd")]
 const BLOCK_DATA_LEN_MAX: u64 = 128 << 10;
 
-/// Decompresses records and containers, and holds the data of the last one.
+/// Decompresses one record or container at a time, and holds its data until the next one.
 pub(super) struct Unpacker {
     /// The state of zstd, about 100 KiB. It isn't created until the first frame, because creating
     /// it takes as long as decompressing a short frame.
     #[cfg(feature = "zstd")]
     zstd: Option<DCtx<'static>>,
     data: Vec<u8>,
-    /// The total length of the data, as declared by the frames that were decompressed since reading
+    /// The total data length declared by the frames that have been decompressed since reading
     /// started.
     total: u64,
     record_len_max: u64,
@@ -136,8 +136,8 @@ impl Unpacker {
                 record_len_max: needed.max(RECORD_LEN_MAX + 1),
             })));
         }
-        // A damaged frame is counted too, but a frame that is retried because there wasn't enough
-        // memory is not counted again.
+        // Damaged frames are counted too. A frame that is retried after running out of memory is
+        // counted only once.
         if is_one && zstd_safe::find_frame_compressed_size(frame) != Ok(frame.len()) {
             self.total = total;
             return Err(bad);
@@ -156,8 +156,8 @@ impl Unpacker {
         }
     }
 
-    /// Returns the maximum total length of the decompressed data once `read_len` bytes of the file
-    /// have been read.
+    /// Returns the limit on the total length of the decompressed data after `read_len` bytes of the
+    /// file have been read.
     #[cfg(feature = "zstd")]
     fn budget(&self, read_len: u64) -> u64 {
         let base = if self.record_len_max > RECORD_LEN_MAX {

@@ -13,7 +13,7 @@ pub struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// Returns the file offset just past the last byte. The addition saturates because a window,
-    /// unlike a file, may end after the largest possible offset.
+    /// unlike a file, may extend past the largest possible offset.
     pub(crate) fn end_offset(self) -> u64 {
         self.offset.saturating_add(self.bytes.len() as u64)
     }

@@ -5,8 +5,8 @@ use super::detection::PartialDetection;
 use crate::dialect::{Dialect, Grid, Role, Valid};
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, Kind};
 
-/// Returns the dialect of the file header at the start of `head`. The header must have an intact
-/// signature, or only a few damaged bits and a valid fragment after it.
+/// Returns the dialect of the file header at the start of `head`. The header is recognized if its
+/// signature is intact, or if only a few of its bits are damaged and a valid fragment follows.
 pub(super) fn of_file_header(head: &[u8]) -> Option<Dialect> {
     let is_it = |dialect: &&Dialect| !dialect.signature().is_empty() && head.starts_with(dialect.signature());
     let is_followed = |dialect: &Dialect| {
@@ -34,9 +34,9 @@ pub(super) fn damaged_bits(head: &[u8], expected: &[u8]) -> Option<u32> {
     (count <= 8).then_some(count)
 }
 
-/// Returns the dialect of a log with a damaged file header: the one whose file header differs from
-/// `head` in only a few bits. If there is no such dialect, the dialects with the same fragments as
-/// `found` are compared, and the result is the one whose file header has the most intact bytes.
+/// Returns the dialect of a log with a damaged file header. This is the dialect whose file header
+/// differs from `head` in only a few bits. If there is no such dialect, it is the dialect whose
+/// file header has the most intact bytes, among those with the same fragments as `found`.
 pub(super) fn of_damaged_file_header(found: Dialect, head: &[u8], is_all: bool) -> PartialDetection {
     let intact_count = |dialect: &&Dialect| dialect.magic().iter().zip(head).filter(|(a, b)| a == b).count();
     let with_fragments = Dialect::ALL.iter().filter(|dialect| dialect.has_fragments_of(found));
@@ -69,8 +69,8 @@ pub(super) fn with_grid(dialect: Dialect, head: &[u8], is_all: bool) -> PartialD
 
 /// Decides between two dialects that differ only in where their blocks start. In the correct
 /// dialect, the second block starts with a valid fragment. If neither dialect has a valid fragment
-/// there, the length of the first fragment is considered. The first block is shorter in `first` than
-/// in `second`, so a long fragment may only fit in `second`.
+/// there, the length of the first fragment is considered. The first block is shorter in `first`
+/// than in `second`, so a long fragment might fit in `second` but not in `first`.
 fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
     let start = first.dialect.prefix().len();
     let (end, second_end) = (first.first_block_len(), second.first_block_len());
@@ -91,7 +91,7 @@ fn grid_of([first, second]: [Grid; 2], head: &[u8]) -> Grid {
             matches!(header.kind, 1 | 2) && fragment_end > end && fragment_end <= second_end
         })
     };
-    // Checks whether a valid fragment extends past `end`, where the first block ends in the dialect
+    // Checks whether a valid fragment extends past `end`, the end of the first block in the dialect
     // `first`.
     let crosses = || {
         let mut at = start;

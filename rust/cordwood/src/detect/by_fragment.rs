@@ -9,12 +9,12 @@ use crate::dialect::{Compression, Dialect, Form, LogFormat, Metadata, NO_COMPRES
 use crate::format::{BLOCK_LEN, HEADER_LEN, Header, KIND_AT, Kind, without_zeros};
 use crate::fragment::is_written;
 
-/// Returns the format of the log that the valid fragment at the start of `block` belongs to. `find`
-/// returns the fragment if it is valid in a given dialect. For a recyclable fragment, the dialect
-/// is [`Dialect::RECYCLABLE`].
+/// Determines the format of a log from the valid fragment at the start of `block`. `find` returns
+/// the fragment if it is valid in a given dialect. For a recyclable fragment, the dialect is
+/// [`Dialect::RECYCLABLE`].
 ///
-/// A type byte has different meanings in different dialects, but the checksums for two meanings
-/// never cover the same bytes.
+/// If a type byte has different meanings in two dialects, the checksum covers different bytes in
+/// each dialect.
 pub(super) fn of_fragment(block: &[u8], find: impl Fn(Dialect) -> Option<Valid>) -> Option<LogFormat> {
     for &dialect in Dialect::BY_RANK {
         let Some(valid) = find(dialect) else {
@@ -73,10 +73,10 @@ pub(super) fn of_damaged_mark(head: &[u8]) -> Option<LogFormat> {
 }
 
 /// Returns the format of a log whose first block starts with damage, and the position where the
-/// damage ends. The damage ends at the block's first series of two or more consecutive valid
-/// fragments with a log number. The first series without a number takes precedence if it comes
-/// earlier and is longer. If no series has a number, the damage ends at the first series. All other
-/// fragments are probably part of a payload.
+/// damage ends. The damage ends where a series of two or more consecutive valid fragments starts.
+/// The first series with log numbers is used, unless the first series without log numbers is
+/// earlier and longer. If no series has log numbers, the first series is used. All other fragments
+/// are probably part of a payload.
 pub(super) fn after_damage(block: &[u8]) -> Option<(usize, LogFormat)> {
     let scanner = Scanner::new(block);
     let end_of = |dialect: Dialect, start| scanner.valid(dialect, start).map(|valid| start + valid.end);
@@ -142,8 +142,8 @@ pub(super) fn is_written_kind(kind: u8) -> bool {
     IS_WRITTEN[usize::from(kind)]
 }
 
-/// Returns the dialects in which a file can start with this header, and the form and length that
-/// the fragment has in each of them. `left` is the number of bytes left in the header's block.
+/// Returns each dialect in which a file can start with this header, along with the fragment's form
+/// and length in that dialect. `left` is the number of bytes left in the header's block.
 pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item = (Dialect, Form, usize)> {
     Dialect::BY_RANK.iter().filter_map(move |dialect| {
         let meaning = dialect.meaning(header.kind);
@@ -156,7 +156,7 @@ pub(super) fn first_fragments(header: Header, left: usize) -> impl Iterator<Item
 
 /// Checks whether `head` may end within the first fragment of a log that is still being written.
 /// That fragment's contents are not evidence about the log, because a record may itself contain a
-/// log. Zeros at the end of `head` may be a preallocated part of the file.
+/// log. Zeros at the end of `head` may be preallocated space.
 pub(crate) fn ends_in_first_fragment(head: &[u8]) -> bool {
     if of_file_header(head).is_some() {
         return false;

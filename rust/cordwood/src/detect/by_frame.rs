@@ -1,4 +1,4 @@
-//! Determines whether a RocksDB log is compressed, even if its start or another block is damaged.
+//! Determines whether a RocksDB log is compressed, even if its first or a later block is damaged.
 
 use super::by_file_header::damaged_bits;
 use super::by_fragment::after_damage;
@@ -28,15 +28,15 @@ pub(super) fn compressed(format: LogFormat) -> LogFormat {
 
 /// Checks whether a log is a compressed RocksDB log that doesn't start with the record that
 /// declares compression. Without this check, a zstd frame could be mistaken for a record. The
-/// declaring record is the same eleven bytes in all logs. A log is recognized as compressed in any
-/// of these cases:
+/// record that declares compression is the same eleven bytes in all logs. A log is recognized as
+/// compressed in any of these cases:
 ///
-/// * The log starts with a frame or in the middle of a record, and another block starts with these
+/// * The first fragment starts a frame or continues a record, and another block starts with these
 ///   eleven bytes. The blocks must have been swapped.
 /// * The log starts with these eleven bytes, but up to eight of their bits are wrong.
 /// * The log starts in the middle of a record or with a damaged header, and its first readable
-///   records are zstd frames. A damaged header counts only if the damaged fragment is eleven bytes
-///   long or no valid fragment follows it.
+///   records are zstd frames. A damaged header counts only if its fragment is eleven bytes long or
+///   is not followed by a valid fragment.
 ///
 /// Returns `None` if the decision depends on bytes after `head`. The first block must be complete
 /// unless `is_all` is true.
@@ -112,8 +112,8 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
             continue;
         };
         let payload = valid.payload(block);
-        // An empty record is not a frame, but does not prove that the log is uncompressed. A FIRST
-        // fragment may end within the four bytes of the magic number.
+        // An empty record is not a frame, but the log may still be compressed. A FIRST fragment may
+        // end within the four bytes of the magic number.
         if let Role::Fragment(kind @ (Kind::Full | Kind::First)) = valid.role
             && !payload.is_empty()
         {
@@ -128,7 +128,7 @@ fn are_frames(format: LogFormat, head: &[u8], mut start: usize) -> Option<bool> 
     found
 }
 
-/// Checks whether `head` starts like a compressed RocksDB log, apart from a few wrong bits.
+/// Checks whether `head` starts like a compressed RocksDB log, except for a few wrong bits.
 pub(super) fn is_near_first_compressed(head: &[u8]) -> bool {
     damaged_bits(head, &FIRST_COMPRESSED).is_some()
 }

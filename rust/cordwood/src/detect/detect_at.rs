@@ -56,7 +56,7 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
         {
             return PartialDetection::Log(format);
         }
-        // The file starts like a compressed RocksDB log, apart from a few wrong bits. No
+        // The file starts like a compressed RocksDB log, except for a few wrong bits. No
         // uncompressed log starts like this.
         if offset == 0 && start == 0 && is_near_first_compressed(block) {
             return PartialDetection::Log(compressed(Dialect::ROCKSDB.into()));
@@ -86,7 +86,8 @@ pub(super) fn detect_at(bytes: &[u8], offset: u64, is_last: bool) -> PartialDete
 }
 
 /// Determines the dialect of a log that starts with recyclable fragments at `start`. An end-of-log
-/// trailer proves that the log is from Pebble, but no bytes prove that it is from RocksDB.
+/// trailer proves that the log is from Pebble, but nothing in a log can prove that it is from
+/// RocksDB.
 fn recyclable(format: LogFormat, head: &[u8], mut start: usize, is_all: bool) -> PartialDetection {
     if !is_all {
         return PartialDetection::NeedMore;

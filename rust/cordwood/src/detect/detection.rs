@@ -1,4 +1,4 @@
-//! The input and the results of detection.
+//! The results of format detection, and the number of bytes that it inspects.
 
 use super::foreign::Foreign;
 use crate::dialect::LogFormat;

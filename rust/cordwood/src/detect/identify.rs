@@ -103,9 +103,9 @@ pub(crate) fn identify(
     }
 }
 
-/// Completes the `known` format from the start of the file. Reads at most three blocks, and stops
-/// at the first block that starts with a valid record fragment, or with metadata followed by such a
-/// fragment.
+/// Fills in the missing parts of the `known` format by reading the start of the file. Reads at most
+/// three blocks, and stops at the first block that starts with a valid record fragment, or with
+/// metadata followed by such a fragment.
 fn complete(known: LogFormat, bytes: &[u8], is_last: bool) -> PartialDetection {
     let dialect = known.dialect;
     let head = &bytes[..bytes.len().min(DETECT_LEN)];

@@ -15,10 +15,10 @@ use crate::text::is_text;
 /// Returns the format of a file that starts with `head` and whose dialect was not detected. If
 /// `head` has [`DETECT_LEN`] bytes, the file may be longer.
 ///
-/// A valid fragment takes precedence over a signature or text. A signature or text takes precedence
-/// over a header that may be from a torn record, because files in other formats can look like a
-/// torn record. For example, a gzip file has a timestamp where a header has its length and type,
-/// and the bytes for tab and newline are also fragment types.
+/// A valid fragment takes precedence over a file signature or text content. A file signature or
+/// text content takes precedence over an apparent torn record, because files in other formats can
+/// look like one. For example, a gzip file has a timestamp in place of a header's length and type.
+/// In a text file, a tab or newline may be in place of the type, and both are valid types.
 pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     let is_whole = head.len() < DETECT_LEN;
     let Some(header) = head.first_chunk::<HEADER_LEN>().map(Header::decode) else {
@@ -52,12 +52,12 @@ pub(super) fn no_log(head: &[u8]) -> PartialDetection {
     }
 }
 
-/// Returns the format of a file that, according to its header, ends within its first fragment. The
-/// first dialect in which the fragment extends past the end of the file determines the format. A
-/// header in LevelDB's dialect is not enough to identify a log. The file may also end within the
-/// header.
+/// Returns the format of a file that ends within its first fragment, according to the fragment's
+/// `header`. The first dialect in which the fragment extends past the end of the file determines
+/// the format. A header in LevelDB's dialect is not enough to identify a log. The file may also end
+/// within the header.
 ///
-/// Zeros at the end may be a preallocated part of the file.
+/// Zeros at the end may be preallocated space.
 fn torn_first(header: Header, head: &[u8]) -> Option<PartialDetection> {
     let written_len = without_zeros(head).len();
     if written_len < HEADER_LEN {
@@ -110,12 +110,13 @@ fn has_wrong_type(head: &[u8]) -> bool {
     })
 }
 
-/// Returns the format of a file of `file_len` bytes whose first [`DETECT_LEN`] bytes do not show
-/// that it is a log. If the file ends with a table's footer, the result is that table's format.
-/// Otherwise, the result is `weak`, unless a later block starts with a valid fragment. In a log,
-/// every block starts with a valid fragment unless its start is damaged.
+/// Returns the format of a file that cannot be recognized as a log by its first [`DETECT_LEN`]
+/// bytes. `file_len` is the length of the file. If the file ends with a table's footer, the result
+/// is that table's format. Otherwise, the result is `weak`, unless a later block starts with a
+/// valid fragment. In a log, every block starts with a valid fragment unless its start is damaged.
 ///
-/// `read_at` reads bytes at an offset in the file. If no bytes are read, the file may be a log.
+/// `read_at` reads bytes at an offset in the file. If the last bytes of the file are not available,
+/// the file may still be a log.
 pub(crate) fn of_rest(
     weak: Option<Foreign>,
     file_len: u64,

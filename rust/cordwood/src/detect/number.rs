@@ -14,8 +14,8 @@ pub(crate) fn log_number_of(path: &Path) -> Option<u32> {
         Some(_) => return None,
         None => name,
     };
-    // The engines write six digits, or more for a longer number. Other names, such as those of
-    // segments, don't come from an engine.
+    // The engines pad the number with zeros to six digits. Other names, such as those of segments,
+    // don't come from an engine.
     let is_theirs = number.len() == 6 || number.len() > 6 && !number.starts_with('0');
     let number = (is_theirs && is_digits(number)).then(|| number.parse::<u64>().ok())??;
     // A header has room for only the low half of the number.

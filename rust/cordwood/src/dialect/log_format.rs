@@ -101,7 +101,7 @@ impl LogFormat {
         matches!(self.compression, Some(Compression::Zstd))
     }
 
-    /// Checks whether each record is a zstd frame.
+    /// Checks whether records in this format are zstd frames.
     pub(crate) fn has_zstd_records(&self) -> bool {
         self.is_zstd() && self.dialect.compresses_records()
     }

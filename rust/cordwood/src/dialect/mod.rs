@@ -1,8 +1,8 @@
 //! Dialects: plain data that describes how the bytes of a log are laid out.
 //!
-//! All dialects share the 32 KiB block, the first seven bytes of a header, and the rule for FULL,
-//! FIRST, MIDDLE and LAST fragments. They differ in the meaning of the type bytes, the header
-//! length, the checksum, and how a file starts and ends.
+//! All dialects have 32 KiB blocks, the same layout for a header's first seven bytes, and the same
+//! rule for FULL, FIRST, MIDDLE and LAST fragments. They differ in the header length, the checksum,
+//! what the type bytes mean, and how a file starts and ends.
 //!
 //! Each dialect is a constant in its engine's source file and is listed in [`Dialect::ALL`]. This
 //! list determines which dialects can be named, detected, and chosen on the command line.
@@ -29,8 +29,8 @@ use crate::names::{UnknownName, parse};
 /// The byte layout of a log. The engines' logs differ only in their dialect.
 ///
 /// A dialect describes the bytes, not the program that wrote them. RocksDB without recycling writes
-/// [`LEVELDB`](Self::LEVELDB) logs, byte for byte, as do Datastore, Firestore and App Engine. The
-/// last three fill blocks with zeros, which a reader reports as
+/// [`LEVELDB`](Self::LEVELDB) logs, byte for byte. So do Datastore, Firestore and App Engine, which
+/// pad blocks with zeros. A reader reports these zeros as
 /// [`Reason::ZeroFill`](crate::damage::Reason::ZeroFill).
 ///
 /// A log's number and compression are in its [`LogFormat`]. Dialects are equal if they have the
@@ -40,8 +40,8 @@ use crate::names::{UnknownName, parse};
 /// records later in the log. So if [`LEVELDB`](Self::LEVELDB) or [`RECYCLABLE`](Self::RECYCLABLE)
 /// was detected, the dialect also includes these records. With the dialect that
 /// [`detect`](crate::ops::detect) or a reader returns, they are read as
-/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constant `LEVELDB` or
-/// `RECYCLABLE` itself, they are read as fragments of an unknown type.
+/// [`Reason::Metadata`](crate::damage::Reason::Metadata). With the constants `LEVELDB` and
+/// `RECYCLABLE`, they are read as fragments of an unknown type.
 ///
 /// ```
 /// use cordwood_log::{Dialect, ReadOptions, Reader};
@@ -172,8 +172,8 @@ impl Dialect {
         self.0.kinds.header_len_max
     }
 
-    /// Returns the length of the longest trailer: the zeros that fill up a block with no room for
-    /// another header.
+    /// Returns the length of the longest trailer. A trailer consists of zeros and fills a block
+    /// that has no room for another header.
     pub(crate) const fn trailer_len_max(self) -> usize {
         self.0.kinds.header_len_max - 1
     }
@@ -231,7 +231,7 @@ impl Dialect {
 
     /// Returns the end of the fragment at the start of `bytes`, as stated by `header`. If the type
     /// has two forms, the form with a valid checksum determines the end. If neither checksum is
-    /// valid, the first form determines it.
+    /// valid, the first form determines the end.
     pub(crate) fn stated_end(self, header: Header, bytes: &[u8]) -> usize {
         let valid = self.other_form(header.kind).and_then(|_| self.valid(bytes, true));
         valid.map_or(
@@ -277,8 +277,8 @@ impl Dialect {
         form.has_log_number().then(number).flatten()
     }
 
-    /// Returns how far the file had been synced, according to the fragment of this form at the
-    /// start of `bytes`.
+    /// Returns the offset up to which the file had been synced, as stated by the fragment at the
+    /// start of `bytes`. `form` is the form of that fragment.
     pub(crate) fn synced_offset_at(bytes: &[u8], form: Form) -> Option<u64> {
         let offset = bytes.get(Form::Recyclable.header_len()..)?.first_chunk()?;
         (form == Form::Synced).then(|| u64::from_le_bytes(*offset))
@@ -344,8 +344,8 @@ impl std::fmt::Debug for Dialect {
     }
 }
 
-/// The type of the end-of-log trailer, which is the type of a recyclable FULL fragment. Source:
-/// Pebble `record/log_writer.go`, `emitEOFTrailer`.
+/// The type of the end-of-log trailer. A recyclable FULL fragment has the same type. Source: Pebble
+/// `record/log_writer.go`, `emitEOFTrailer`.
 const END_TRAILER_KIND: u8 = 5;
 
 /// The form of a fragment, which determines what follows the first seven bytes of its header.
@@ -445,7 +445,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    /// Returns the table with only LevelDB's four types.
+    /// Returns a table that contains only LevelDB's four types.
     const fn plain() -> Kinds {
         let unknown = Meaning {
             role: Role::Unknown,

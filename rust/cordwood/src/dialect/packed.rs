@@ -7,7 +7,7 @@ use super::{Dialect, Form, Kinds, Metadata, Role, Spec};
 /// [`container::Mark`](crate::container::Mark). The mark is metadata and doesn't contain a record.
 ///
 /// No engine uses types 0x40 to 0x48. Bits 0, 5 and 7 are clear in cordwood's types, so RocksDB
-/// does not mistake these types for ones that carry a log number or may be ignored.
+/// never assumes that their fragments carry a log number or may be ignored.
 pub(crate) const MARK: u8 = 0x48;
 
 /// The length of a newly written mark (`cordwood`, the version and the codec), without its header.
@@ -34,8 +34,8 @@ static PACKED: Spec = Spec {
 };
 
 impl Dialect {
-    /// A packed log: types 1 to 4, and containers, each of which holds many records. Containers may
-    /// be compressed. Only cordwood reads and writes this dialect.
+    /// A packed log. It has fragments of types 1 to 4, and containers. A container holds many
+    /// records and may be compressed. Only cordwood reads and writes this dialect.
     pub const PACKED: Dialect = Dialect(&PACKED);
 
     /// Checks whether this is [`PACKED`](Self::PACKED), which compresses containers instead of
@@ -44,9 +44,9 @@ impl Dialect {
         std::ptr::eq(self.0, &PACKED)
     }
 
-    /// Checks whether logs in this dialect can have containers. [`PACKED`](Self::PACKED) logs can,
-    /// and so can [`LEVELDB`](Self::LEVELDB) logs if the dialect was detected, because the mark may
-    /// have been destroyed.
+    /// Checks whether logs in this dialect can have containers. [`PACKED`](Self::PACKED) logs can.
+    /// A log detected as [`LEVELDB`](Self::LEVELDB) can too, because its mark may have been
+    /// destroyed.
     #[inline]
     pub(crate) const fn has_containers(self) -> bool {
         matches!(self.meaning(FULL).role, Role::Fragment(_))

@@ -73,10 +73,10 @@ impl Dialect {
     /// Returns the dialect used to read a log if this dialect was detected rather than named by the
     /// caller.
     ///
-    /// RocksDB writes a metadata record before the first write to each column family with
-    /// timestamps. Such a record can be anywhere in a log, so the start of the log does not show
-    /// whether there is one. Source: `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`.
-    /// Damage at the start can also hide the fact that a log is [packed](Self::PACKED).
+    /// Before the first write to a column family that uses timestamps, RocksDB writes a metadata
+    /// record. Such a record can be anywhere in a log, so the start of the log cannot rule it out.
+    /// Source: `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`. Damage at the start
+    /// can also hide the fact that a log is [packed](Self::PACKED).
     #[must_use]
     pub fn detected(self) -> Dialect {
         if self == Dialect::LEVELDB {

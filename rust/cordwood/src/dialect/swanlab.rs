@@ -6,10 +6,10 @@ use super::{Dialect, Role, Spec};
 use crate::format::{HEADER_LEN, Kind};
 use crate::text::is_text;
 
-/// The versions written by SwanLab 0.6.3 to 0.6.6 and SwanLab 0.6.8 to 0.7.20, whose records are
-/// JSON. The newer version comes first.
+/// The versions with JSON records, written by SwanLab 0.6.3 to 0.6.6 and 0.6.8 to 0.7.20. The newer
+/// version comes first.
 const JSON: &[u8] = &[1, 0];
-/// The version written by SwanLab 0.8.0 and later, whose records are protocol buffers.
+/// The version with protocol buffer records, written by SwanLab 0.8.0 and later.
 const PROTOBUF: u8 = 2;
 
 /// The first bytes of each record in the old versions.
@@ -51,10 +51,11 @@ impl Dialect {
     /// known version, 2.
     pub const SWANLAB: Dialect = Dialect(&VERSIONS[PROTOBUF as usize]);
 
-    /// Returns the version in the file header, if the dialect has several versions. For
-    /// [`SWANLAB`](Self::SWANLAB), this is 0, 1 or 2, or an unknown version. Until a decoder has
-    /// read the file header, its [`format`](crate::codec::Decoder::format) contains the version
-    /// that new files use. After that, it contains the log's actual version.
+    /// Returns the version in the file header, if the dialect has several versions. The known
+    /// versions of [`SWANLAB`](Self::SWANLAB) are 0, 1 and 2, but a file header may contain another
+    /// number. Until a decoder has read the file header, its
+    /// [`format`](crate::codec::Decoder::format) contains the version that new files use. After
+    /// that, it contains the log's actual version.
     ///
     /// ```
     /// use cordwood_log::Dialect;
@@ -74,7 +75,7 @@ impl Dialect {
     }
 
     /// Returns this dialect in the version used by the log that starts with `first_block`. The
-    /// version comes from the file header, unless the first record cannot have that version.
+    /// version comes from the file header, unless the first record contradicts it.
     pub(crate) fn in_version_of(self, first_block: &[u8]) -> Self {
         let Some((file_header, block)) = first_block.split_at_checked(self.prefix().len()) else {
             return self;

@@ -23,8 +23,8 @@ static WANDB_OLD: Spec = Spec {
 };
 
 impl Dialect {
-    /// A Weights & Biases run file (`.wandb`): a file header, types 1 to 4, and the CRC-32 that zip
-    /// and PNG use, unmasked.
+    /// A Weights & Biases run file (`.wandb`). It has a file header and fragments of types 1 to 4.
+    /// The checksum is the CRC-32 of zip and PNG, and is not masked.
     pub const WANDB: Dialect = Dialect(&WANDB);
 
     /// A run file from wandb-core before 0.17.6. It is like [`WANDB`](Self::WANDB), but the first

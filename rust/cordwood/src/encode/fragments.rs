@@ -23,8 +23,8 @@ pub(super) struct Fragments {
 /// Returns the maximum number of bytes that a record of `record_len` bytes can take up, including
 /// the bytes at the start of a file.
 pub(crate) fn bound_of(record_len: usize, form: Form) -> usize {
-    // Each block that the record may touch gets a header. If compression makes the record longer,
-    // it adds fewer bytes than these headers take up.
+    // Each block that the record may touch gets a header. Compression can lengthen the record, but
+    // by fewer bytes than these headers take up.
     let block_count = record_len / (BLOCK_LEN - form.header_len()) + 3;
     record_len.saturating_add(block_count * 2 * form.header_len())
 }
@@ -71,7 +71,7 @@ impl Fragments {
         self.offset = self.offset.wrapping_add(len as u64);
     }
 
-    /// Writes the bytes at the start of a file. See [`Encoder::start`](super::Encoder::start).
+    /// Writes the bytes that a file starts with. See [`Encoder::start`](super::Encoder::start).
     #[inline]
     pub(super) fn start(&mut self, out: &mut Vec<u8>) {
         if self.offset == self.start_at {
@@ -160,8 +160,8 @@ impl Fragments {
     }
 }
 
-/// The checksum state after each possible kind byte. A checksum covers the kind byte first,
-/// followed by the payload.
+/// The checksum state after each possible kind byte. A checksum covers the kind byte and then the
+/// payload.
 const STATES: [u32; 0x80] = {
     let mut states = [0; 0x80];
     let mut kind = 0;

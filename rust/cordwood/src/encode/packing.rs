@@ -31,9 +31,10 @@ pub(super) struct Packing {
     filled: Filled,
     /// The number of bytes from the start of the container to the end of the block it starts in.
     room: usize,
-    /// An upper limit on the total size of the records and their length fields. If a record's data
-    /// (without its length) keeps the total below the limit, the record goes into the open
-    /// container, and the container remains open. The limit is 0 if no container is open.
+    /// An upper limit on the total size of the records and their length fields. To check a new
+    /// record, its data is added to the total, but its length field is not. If the total stays
+    /// below the limit, the record goes into the open container, which remains open. The limit is 0
+    /// if no container is open.
     limit: usize,
     /// The body of the most recent container that held a single long record.
     long_body: Vec<u8>,
@@ -63,7 +64,8 @@ struct Filled {
 }
 
 impl Filled {
-    /// Returns the combined size of the records' lengths, their data and the data of `record`.
+    /// Returns the total size of the records' length fields, the records' data and the data of
+    /// `record`.
     #[inline(always)]
     fn len_with(self, record: &[u8]) -> usize {
         self.lens_len + self.data_len + record.len()
@@ -165,9 +167,9 @@ impl Packing {
         }
     }
 
-    /// Sets the open container's limit from the lengths of its records so far. As lengths are
-    /// added, the limit becomes lower than necessary, so a record that exceeds it is checked
-    /// against the exact rules.
+    /// Sets the open container's limit from the lengths of its records so far. The limit does not
+    /// account for length fields added later, so it becomes stricter than necessary. A record that
+    /// reaches it is then checked against the exact rules.
     fn set_limit(&mut self) {
         let Filled { lens_len, data_len, .. } = self.filled;
         let room = match self.codec {
@@ -187,9 +189,9 @@ impl Packing {
         self.filled.add(record, &mut self.bytes);
     }
 
-    /// Adds and counts records from `records` while they are within the limit. Returns the first
-    /// record that is not within the limit. Adds no records if a record within the limit could be
-    /// longer than `record_len_max`.
+    /// Adds and counts records from `records`, stopping before the first one that reaches the
+    /// limit. Returns that record. Adds no records if the limit alone could admit a record longer
+    /// than `record_len_max`.
     // Inlining this function would leave too few registers for the loop.
     #[inline(never)]
     pub(super) fn add_all<R: AsRef<[u8]>>(

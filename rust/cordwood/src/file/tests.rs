@@ -15,8 +15,8 @@ pub(super) fn before_call() {
     }
 }
 
-/// Runs `work`. Calls `before` ahead of each read of a file and, on Unix, ahead of each check of a
-/// name. A test can use it to change the files between two of these calls on this thread.
+/// Runs `work`. Calls `before` whenever `work` is about to read a file or, on Unix, to check a
+/// name. A test can use it to change the files between two reads or checks on this thread.
 pub(crate) fn with_calls<T>(before: impl FnMut() + 'static, work: impl FnOnce() -> T) -> T {
     /// Removes the function, even if `work` panics, because the next test may run in the same
     /// thread.

@@ -49,8 +49,8 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns the fragment or gap at this position. `scanned` is the index of the last block in
-    /// which every byte was tried as the start of a fragment.
+    /// Returns the fragment or gap at this position. `scanned` is the index of the last block that
+    /// was searched for fragments byte by byte.
     pub(super) fn look(&self, scanned: &mut Option<u64>) -> Fragment {
         let prefix_len = self.format.dialect.prefix().len();
         if self.offset < prefix_len as u64 {
@@ -123,7 +123,7 @@ impl Place<'_> {
         }
     }
 
-    /// Returns an entry for the header here, if the header is complete. The entry spans
+    /// Returns an entry for the header at this position, if the header is complete. The entry spans
     /// the remainder of the region in this block.
     fn header(&self, kind: FragmentKind) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
@@ -154,8 +154,8 @@ impl Place<'_> {
         })
     }
 
-    /// Returns an entry for the damaged header at this position. The entry covers the `len` bytes that
-    /// were lost.
+    /// Returns an entry for the damaged header at this position. The entry covers the `len` bytes
+    /// that were lost.
     fn damaged(&self, len: usize) -> Option<Fragment> {
         let header = Header::decode(self.bytes.first_chunk()?);
         self.described(header, self.format.dialect.meaning(header.kind).form, len)
@@ -176,7 +176,7 @@ impl Place<'_> {
         })
     }
 
-    /// Returns the number of bytes from this position onward that are not a fragment.
+    /// Returns the number of bytes from this position onward that are not part of a fragment.
     fn damaged_len(&self, scanned: &mut Option<u64>) -> usize {
         let goes_on = self.bytes.len() < self.rest.len();
         if goes_on || self.reason() == Some(Reason::TornTail) {

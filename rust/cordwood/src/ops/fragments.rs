@@ -26,7 +26,7 @@ pub struct Fragments<S> {
     region: Region,
     /// The file offset of the next byte to report.
     offset: u64,
-    /// The index of the last block in which every byte was tried as the start of a fragment.
+    /// The index of the last block that was searched for fragments byte by byte.
     scanned: Option<u64>,
     has_ended: bool,
 }
@@ -41,7 +41,7 @@ pub struct Fragments<S> {
 ///   [`OnCorruption::Fail`], the default, acts like [`OnCorruption::Salvage`], so that all valid
 ///   fragments are shown. Entries in a skipped region carry its reason.
 /// * Fragments with valid checksums are shown individually, even in a skipped region. They may
-///   belong to a record without an end, or to an older log.
+///   belong to an incomplete record or to an older log.
 /// * The length in a damaged header is not trusted. The entry extends to where the `salvage` policy
 ///   would resume reading (`docs/format/reading.md`), or to the end of the block.
 ///

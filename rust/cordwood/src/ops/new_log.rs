@@ -24,9 +24,9 @@ pub(super) struct NewLog<'a> {
 }
 
 impl<'a> NewLog<'a> {
-    /// Checks, before the source is read, that `destination` can be the name of a new log: it must
-    /// not be the name of a segment or of an existing file. [`publish`](Self::publish) checks again
-    /// that no file has this name.
+    /// Checks that `destination` can be the name of a new log: it must be neither the name of a
+    /// segment nor that of an existing file. This check comes before the source is read.
+    /// [`publish`](Self::publish) checks again that no file has this name.
     pub(super) fn check(destination: &Path) -> Result<(), Error> {
         if destination.file_name().and_then(offset_of).is_some() {
             let text = "a log with this name would be read as a segment, but offsets change in a copy";
@@ -99,7 +99,7 @@ fn refuse_inside(path: &Path, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that is removed unless it gets its final name.
+/// A temporary file. It is removed unless it is given its final name.
 struct Temporary {
     path: PathBuf,
 }
@@ -130,9 +130,9 @@ impl Temporary {
 
     /// Gives the file its final name, which must not exist yet.
     fn publish(self, destination: &Path) -> io::Result<()> {
-        // A link fails if the name exists, but a rename would replace the existing file. Not every
-        // file system supports links. Without them, a file created between the check and the rename
-        // is replaced.
+        // If the name is taken, creating a link fails, but a rename would replace the existing
+        // file. Not every file system supports links. Without them, a file created between the
+        // check and the rename is replaced.
         match fs::hard_link(&self.path, destination) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),

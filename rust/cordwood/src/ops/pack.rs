@@ -50,21 +50,21 @@ impl PackOptions {
 /// Copies all records in the log `source` to a new log, `destination`. The new log is
 /// [packed](Dialect::PACKED) unless the options name another format. The report describes `source`.
 ///
-/// The copy is strict: either it contains all records, or no log is written. Damage, an incomplete
-/// record at the end, and zeros are errors, because each may mean that a record was lost. The only
-/// exception is padding: in a file of whole blocks, zeros that fill up the last record's block are
+/// Either all records are copied, or no log is written. It is an error if the log is damaged,
+/// contains zeros, or ends with an incomplete record, because a record may have been lost. The only
+/// exception is padding: if the file consists of whole blocks, zeros that pad the last block are
 /// left out.
 ///
-/// Before the new log gets its final name, all of it is read once, in ranges, and checked.
+/// The whole new log is read once, in ranges, and checked before it gets its final name.
 ///
 /// This function can also convert a packed log back to its original dialect. The copy then contains
 /// the original log's records, and is byte-for-byte identical to that log if it contained only
 /// complete records.
 ///
-/// Refuses logs that couldn't be restored from their copies. These are logs with a log number,
-/// individually compressed records or engine metadata. They also include
-/// [`WANDB_OLD`](Dialect::WANDB_OLD) logs, and [`SWANLAB`](Dialect::SWANLAB) logs of any version
-/// but 2.
+/// Refuses logs that couldn't be restored from their copies. These are logs that have a log number,
+/// engine metadata, or individually compressed records. They also include
+/// [`WANDB_OLD`](Dialect::WANDB_OLD) logs, and [`SWANLAB`](Dialect::SWANLAB) logs of a version
+/// other than 2.
 ///
 /// `source` should be a closed log, because records appended during the call may be missing from
 /// the copy. `source` is not changed, and `destination` must not exist. As with
@@ -94,8 +94,9 @@ impl PackOptions {
 /// * [`ErrorKind::Corruption`] if the log is damaged, ends with an incomplete record, or contains
 ///   zeros other than padding.
 /// * [`ErrorKind::NeverPacked`] if the log could not be restored from the new one.
-/// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written, or if the
-///   `zstd` feature is needed to read or write a log and this build lacks it.
+/// * [`ErrorKind::Unsupported`] if the options name a format that cannot be written.
+/// * [`ErrorKind::Unsupported`] if this build lacks the `zstd` feature and one of the logs needs
+///   it.
 /// * Other errors from [`Reader::open`] and [`Reader::next_event`], such as [`ErrorKind::Foreign`]
 ///   and [`ErrorKind::OverBudget`].
 /// * [`ErrorKind::Io`], with the affected path, if `source` cannot be read or `destination` cannot

@@ -15,7 +15,7 @@ use crate::reader::{FileReader, Reader, SeekSource, StreamSource};
 
 /// Splits the range of `options` at block boundaries into at most `count` parts of about the same
 /// length, for readers in several threads or on several machines. Together, the readers return each
-/// event of the whole range once.
+/// event in the whole range exactly once.
 ///
 /// Returns a single part if `file_len` is not known or the policy is [`OnCorruption::Stop`]. Also
 /// returns a single part if the dialect has log numbers, because the end of the log then depends on
@@ -99,8 +99,8 @@ impl Parts {
         self.count
     }
 
-    /// Returns whether this many threads are faster than one. They aren't if there is only one
-    /// processor or only a few parts.
+    /// Returns whether this many threads are faster than one. They are not faster if there is only
+    /// one processor, or if there are only a few parts.
     pub fn are_worth(&self, threads: usize) -> bool {
         let has_processors = || thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         threads > 1 && self.count >= 2 * threads as u64 && has_processors()
@@ -121,8 +121,8 @@ impl Parts {
 }
 
 /// Runs `work` on all parts, with one thread for each of `readers`, and joins the results in order.
-/// All readers read the same file. Runs `whole` on the first reader instead if there are no parts
-/// or only one reader. Returns the default result if there are no readers.
+/// All readers read the same file. If there are no parts, or only one reader, runs `whole` on the
+/// first reader instead. Returns the default result if there are no readers.
 pub(super) fn in_parts<S: SeekSource + Send, T: Send + Default>(
     readers: &mut [Reader<S>],
     parts: &Parts,
@@ -188,8 +188,8 @@ pub(super) fn in_parts_of_file<T: Send + Default>(
 /// records, its skipped regions and its [`End`].
 ///
 /// If no event starts in the second range, the reader of the first range has already read past it.
-/// In that case, the first range's end is returned. It is also returned if that end is a torn tail
-/// and the second range contains only the rest of the tail.
+/// In that case, the first range's end is returned. The first end is also returned if the first
+/// range ends with a torn tail and the second range contains only the rest of that tail.
 pub(super) fn joined_end(
     (count, skipped, end): (u64, &Findings, End),
     (next_count, next_skipped, next_end): (u64, &Findings, End),

@@ -105,8 +105,9 @@ impl SalvageOptions {
 ///   be written.
 /// * [`ErrorKind::Io`] if `destination` exists
 ///   ([`AlreadyExists`](std::io::ErrorKind::AlreadyExists)). The existing file is not changed.
-/// * [`ErrorKind::Io`] if `destination` has the name of another log, or the name of a
-///   [segment](crate::segments), because a copy doesn't start at a segment's offset.
+/// * [`ErrorKind::Io`] if the name of `destination` contains the number of another log.
+/// * [`ErrorKind::Io`] if `destination` has the name of a [segment](crate::segments), because a
+///   copy doesn't start at a segment's offset.
 /// * [`ErrorKind::Unsupported`] if the log declares at its start that it is compressed, and this
 ///   build lacks the `zstd` feature needed to read its records. No log is written.
 /// * [`ErrorKind::OtherLog`] if every fragment in `source` carries a log number other than the
@@ -162,7 +163,8 @@ pub fn salvage<S: Source>(source: S, destination: impl AsRef<Path>, options: &Sa
 ///
 /// # Errors
 ///
-/// Returns the same errors as [`salvage`], but `destination` may have received part of the log.
+/// Returns the same errors as [`salvage`]. After an error, `destination` may contain part of the
+/// log.
 pub fn salvage_to<S: Source, W: Write>(source: S, destination: W, options: &SalvageOptions) -> Result<Report, Error> {
     let mut reader = Reader::with_source(source, options.reading());
     let format = format_to_write(&mut reader)?;
@@ -249,9 +251,9 @@ impl<W: Write> Copy<'_, '_, W> {
         if !is_salvaged {
             self.form = Some(form);
         }
-        // Without a log number, stale fragments could not be distinguished from the log's own. If a
-        // log had fragments of two forms, readers would mistake the fragments of one form for an
-        // older log.
+        // Without a log number, stale fragments could not be distinguished from the log's own. In a
+        // log with fragments of two forms, readers would treat those of one form as the remains of
+        // an older log.
         let number = number.filter(|_| self.form.unwrap_or(form).has_log_number());
         self.number = number.or(self.number);
         self.output.encoder.set_number(number);

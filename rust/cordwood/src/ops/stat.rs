@@ -1,4 +1,4 @@
-//! Counts the contents of a log.
+//! Counts the records, fragments and bytes of a log.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub struct Stat {
     pub format: LogFormat,
     /// The number of records returned.
     pub record_count: u64,
-    /// The number of returned records that start after damage in the same block, like
+    /// The number of returned records that start after damage in the same block. See
     /// [`Report::salvaged_count`](super::Report::salvaged_count).
     pub salvaged_count: u64,
     /// The number of data bytes in the records.
@@ -74,7 +74,7 @@ pub struct Stat {
     pub other_log_number: Option<u32>,
     /// The regions that were not returned. They are counted but not listed.
     skipped: Findings,
-    /// The number of zero bytes that are not followed by a record.
+    /// The number of zero bytes after the last record.
     last_zeros_len: u64,
 }
 
@@ -155,14 +155,14 @@ impl Stat {
         (self.record_count > 0).then(|| self.payload_len as f64 / self.record_count as f64)
     }
 
-    /// Returns the file offset where the zeros at the end of the file start, like
+    /// Returns the file offset of the first trailing zero byte. See
     /// [`Report::zeros_offset`](super::Report::zeros_offset).
     pub fn zeros_offset(&self) -> Option<u64> {
         self.skipped.zeros_before(self.file_len?)
     }
 
-    /// Returns the number of zero bytes ([`Reason::ZeroFill`]) followed by a record. They are
-    /// padding, space that was never written, or data that was lost.
+    /// Returns the number of zero bytes ([`Reason::ZeroFill`]) before the last record. They are
+    /// padding, unwritten space, or lost data.
     pub fn zeros_inside_len(&self) -> u64 {
         self.skipped.len_by(Reason::ZeroFill.as_str()) - self.last_zeros_len
     }
@@ -176,7 +176,7 @@ impl Stat {
 }
 
 /// Reads to the end of the log, and counts records, fragments and bytes. Damage is not an error
-/// here: the damaged bytes are counted as [`verify`](super::verify) reports them. Like `verify`,
+/// here. Damaged bytes are counted in the same way as in [`verify`](super::verify). Like `verify`,
 /// this function does not hold records in memory.
 ///
 /// ```
@@ -206,7 +206,7 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     let mut stat = Stat::default();
     // The end of the last event. A gap between two events is a trailer.
     let mut position = None;
-    // The number of records before the last zeros.
+    // The number of records before the most recent zeros.
     let mut count_before_zeros = 0;
     loop {
         // The decoder has already found most records. This path avoids `step`, which would pass
@@ -272,8 +272,8 @@ fn count<S: Source>(reader: &mut Reader<S>) -> Result<Stat, Error> {
     }
 }
 
-/// Opens a file and runs [`stat`] on it. If the file is long enough, `threads` threads each read
-/// some parts of it. The result is the same no matter how many threads there are.
+/// Opens a file and runs [`stat`] on it. If the file is long enough, its parts are divided among
+/// `threads` threads. The result is the same no matter how many threads there are.
 ///
 /// ```
 /// use std::num::NonZeroUsize;

@@ -61,9 +61,9 @@ impl Report {
         !self.findings.has(Severity::Corruption) && self.repaired.is_empty()
     }
 
-    /// Returns the file offset where the zeros at the end of the file start, or `None` if the file
-    /// doesn't end with zeros or wasn't read to the end. These zeros are not treated as damage.
-    /// They are space that was never written, or data that was lost.
+    /// Returns the file offset of the first trailing zero byte, or `None` if the file doesn't end
+    /// with zeros or wasn't read to the end. These zeros are not treated as damage. They are either
+    /// unwritten space or lost data.
     pub fn zeros_offset(&self) -> Option<u64> {
         self.findings.zeros_before(self.file_len?)
     }
@@ -100,9 +100,9 @@ named! {
         BadMetadata = "bad_metadata",
         /// Fragments of an unknown type that is safe to ignore.
         IgnoredKinds = "ignored_kinds",
-        /// A RocksDB record with timestamp lengths. Its damage is explained by one flipped bit, or
-        /// the record was found only after damage in the same block. Without this record, RocksDB
-        /// treats the keys that follow as keys without timestamps.
+        /// A RocksDB record with timestamp lengths. Either one flipped bit explains the damage in
+        /// this record, or the record follows damage in the same block. Without this record,
+        /// RocksDB assumes that later keys have no timestamps.
         TimestampSizes = "timestamp_sizes",
         /// A RocksDB record that identifies the previous log. It is lost for the same reasons as a
         /// record with timestamp lengths.
@@ -181,8 +181,8 @@ pub(super) fn report<S: Source>(
                 let is_listed = report.findings.lists(region);
                 let bit_flip = is_listed.then(|| reader.bit_flip(region)).flatten();
                 report.findings.add(Finding { region, bit_flip });
-                // Regions with other reasons are lost, even if some of their fragments could be
-                // repaired.
+                // Regions skipped for other reasons are lost, even if some of their fragments could
+                // be repaired.
                 if let Some(repaired) = reader.decoder.take_repairs()
                     && matches!(
                         region.reason,
@@ -206,11 +206,11 @@ pub(super) fn report<S: Source>(
     }
 }
 
-/// Runs [`verify`] on a file in `threads` threads, each reading a part of it.
+/// Runs [`verify`] on a file, using `threads` threads that each read parts of the file.
 ///
 /// The report is the same no matter how many threads there are. Pipes and devices are read by one
-/// thread. Under [`OnCorruption::Stop`](crate::OnCorruption::Stop), files are also read by one
-/// thread, because the result depends on all earlier bytes.
+/// thread. [`OnCorruption::Stop`](crate::OnCorruption::Stop) also requires a single thread, because
+/// the result depends on all earlier bytes.
 ///
 /// If damage is found in a log with a number, the log is read again, and the report describes the
 /// second pass. If an engine is writing the log over an older one, a reader may see the older log's

@@ -20,7 +20,7 @@ pub enum Found<'a> {
     Record(FoundRecord<'a>),
     /// Bytes that were not returned as a record, and the reason.
     Skipped(SkippedRegion),
-    /// An error, which [`Reader::advance`] returns.
+    /// The error that [`Reader::advance`] will return.
     Failed(&'a Error),
     /// The end of the log.
     End(End),
@@ -79,9 +79,9 @@ impl<'a> FoundRecord<'a> {
         self.decoder.data_in_one(self.window, self.span())
     }
 
-    /// Returns the bytes of the record as slices, in order. Most records are a single slice. If a
-    /// record has several fragments and all of them are in memory, there is one slice per fragment,
-    /// so a caller that copies the bytes doesn't have to join the fragments first.
+    /// Returns the bytes of the record as slices, in order. Most records are returned as a single
+    /// slice. If a record has several fragments and all of them are in memory, there is one slice
+    /// per fragment, so a caller that copies the bytes doesn't have to join the fragments first.
     #[inline]
     pub fn pieces(&self) -> Pieces<'a> {
         self.decoder.pieces(self.window, self.span())
@@ -93,10 +93,10 @@ impl<S: Source> Reader<S> {
     /// [`read_more`](Self::read_more) look for a finding, and [`advance`](Self::advance) takes it.
     /// Until `advance` is called, this function returns the same finding.
     ///
-    /// Use this function if your program waits for the source in its own way, or if processing a
-    /// record may fail. For other programs, [`next_event`](Self::next_event) is simpler. You can
-    /// mix calls to the two functions. A record is found as soon as the source has returned the
-    /// record's last byte; no further bytes are read.
+    /// Use this function if your program has its own way of waiting for the source, or if
+    /// processing a record can fail. For other programs, [`next_event`](Self::next_event) is
+    /// simpler. You can mix calls to the two functions. A record is found as soon as the source has
+    /// returned the record's last byte; no further bytes are read.
     ///
     /// ```
     /// use cordwood_log::{ReadOptions, Reader};
@@ -210,9 +210,9 @@ impl<S: Source> Reader<S> {
 
     /// Looks for the next finding in the bytes read so far, unless one [already
     /// exists](Self::found). Returns whether there is one now. If the result is `false`, more bytes
-    /// must be read. This function does not read the next bytes from the source. It does I/O only
-    /// to inspect the remainder of a long file that does not start like a log, and to open the next
-    /// file of a segmented log.
+    /// must be read. This function does not read the next bytes from the source. It does I/O in
+    /// only two cases: to inspect the rest of a long file that does not start like a log, and to
+    /// open the next file of a segmented log.
     pub fn find(&mut self) -> bool {
         if self.has_found() {
             return true;
@@ -306,7 +306,7 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Copies a found record to `batch` without taking it.
+    /// Copies a record to `batch`, but does not take it from the reader.
     fn push_found(&self, batch: &mut RecordBatch, span: RecordSpan) -> Result<(), Error> {
         let (len, keeps_data) = (self.decoder.data_len(span), self.decoder.keeps_data());
         if batch.reserve(1, if keeps_data { len as usize } else { 0 }).is_err() {
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    /// If the batch grew step by step, its records would be moved several times.
+    /// If the batch grew in steps, its records would be moved several times.
     #[test]
     fn a_batch_allocates_once_if_the_log_length_is_known() {
         let mut writer = Writer::new(Vec::new());

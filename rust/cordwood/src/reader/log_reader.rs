@@ -216,8 +216,8 @@ impl Reader<StreamSource<FileReader>> {
 }
 
 impl<S: SeekSource> Reader<S> {
-    /// Opens the log's file containing `offset`, then runs `work`. If `work` fails, the reader
-    /// returns to the file that was open before.
+    /// Opens the file that contains the log offset `offset`, then runs `work`. If `work` fails, the
+    /// reader returns to the file that was open before.
     fn in_file_of<T>(&mut self, offset: u64, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if !self.source.files().map_or(Ok(false), |files| files.open_at(offset))? {
             return work(self);
@@ -275,13 +275,14 @@ impl<S: SeekSource> Reader<S> {
     }
 
     /// Seeks to the start of a range, like [`seek`](Self::seek), but does not read ahead past the
-    /// end of the range. The decoder itself does not stop there, because it only looks for runs of
-    /// records if it may read the whole block. The caller must therefore stop at the end of the
-    /// range. If `stays` is true and `range.start` is in the open container, the reader seeks only
-    /// if it is already past `range.start`.
+    /// end of the range. The decoder is not given the end of the range, because it does not look
+    /// for runs of records in a block where its range ends. The caller must therefore stop at the
+    /// end of the range. The reader does not seek if `stays` is true, `range.start` is in the open
+    /// container, and the reader is not past `range.start`.
     pub(crate) fn seek_range(&mut self, range: Range<u64>, stays: bool) -> Result<(), Error> {
         let next = self.decoder.peek_of_container();
-        // A decoder created for a range stops at the end of that range, so the reader must seek.
+        // A decoder that was created for a range stops at the end of that range. To read past it,
+        // the reader must seek.
         if stays
             && self.decoder.has_no_end()
             && next.is_some_and(|next| next.offset <= range.start)
@@ -398,8 +399,8 @@ impl<S: Source> Reader<S> {
         self.reported(region)
     }
 
-    /// Returns the step for a region, or an error if the region is damage and the options treat
-    /// damage as an error.
+    /// Returns the step for a region, or an error if the region counts as damage and the options
+    /// treat damage as an error.
     #[inline]
     fn reported(&self, region: SkippedRegion) -> Result<Step, Error> {
         if self.options.on_corruption == OnCorruption::Fail && region.reason.severity() == Severity::Corruption {
@@ -470,10 +471,10 @@ impl<S: Source> Reader<S> {
     ///   [`OutOfMemory`](std::io::ErrorKind::OutOfMemory). A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] for damage under [`OnCorruption::Fail`], instead of an event. A
-    ///   later call resumes after the damage.
-    /// * [`ErrorKind::Truncated`] at the end of the file, if it ends before the start of the range
-    ///   or before the offset of a seek.
+    /// * [`ErrorKind::Corruption`] for damage, if the policy is [`OnCorruption::Fail`]. There is no
+    ///   event for this damage. A later call resumes after the damage.
+    /// * [`ErrorKind::Truncated`] at the end of the file, if the file ends before the start of the
+    ///   range or before the offset of a seek.
     /// * [`ErrorKind::Foreign`] before the first event, as in [`format`](Self::format).
     /// * [`ErrorKind::Unsupported`] before the first event, as in [`format`](Self::format). This
     ///   error is also returned where a packed log switches to a later version or to an unknown
@@ -648,7 +649,7 @@ impl<S: Source> Reader<S> {
     /// Reads more bytes from the source. If this fails, a later call tries again.
     pub(super) fn fill(&mut self) -> Result<(), Error> {
         let (from, end) = if self.is_undetected {
-            // Detection needs the start of the file to be in a single window.
+            // The format can only be detected if the start of the file is in a single window.
             (self.source.window().offset, u64::MAX)
         } else {
             (self.decoder.offset(), self.options.end.unwrap_or(u64::MAX))
@@ -662,8 +663,8 @@ impl<S: Source> Reader<S> {
         self.decoder.data(self.source.window(), span)
     }
 
-    /// Runs `work` without keeping the bytes of records, which `work` must not access. This way, a
-    /// fragmented record doesn't take up any memory, no matter how long it is.
+    /// Runs `work` without keeping the bytes of records, so `work` must not access them. This way,
+    /// a fragmented record doesn't take up any memory, no matter how long it is.
     pub(crate) fn without_data<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.set_keeps_data(false);
         let done = work(self);
@@ -674,8 +675,8 @@ impl<S: Source> Reader<S> {
     /// Sets whether to keep the bytes of fragmented records. Without them, only the length of a
     /// [found](Self::found) record is available, and [`move_found`](Self::move_found) moves only
     /// the offsets and lengths of records.
-    // Hidden because it is used outside this crate only by the Python binding, to create tables
-    // without the record column.
+    // Hidden because, outside this crate, only the Python binding uses it, to create tables without
+    // the record column.
     #[doc(hidden)]
     pub fn set_keeps_data(&mut self, keeps_data: bool) {
         self.decoder.set_keeps_data(keeps_data);
@@ -754,7 +755,8 @@ impl<S: Source> Reader<S> {
                 Some(place.flip_in(region.start, FragmentPart::FileHeader))
             }
             Reason::ChecksumMismatch { .. } | Reason::BadLength { .. } | Reason::ZeroHeader => {
-                // The whole block is in memory, because the decoder needed it to analyse the damage.
+                // The whole block is in memory, because the decoder needed it to analyse the
+                // damage.
                 let rest = self.source.window().at(region.start, grid.block_left(region.start));
                 locate_bit_flip(rest, region.start, grid.dialect)
             }
@@ -763,7 +765,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Returns the original type of the fragment at the start of `region` if a single flipped bit
-    /// explains the damage. As for [`bit_flip`](Self::bit_flip), `region` must be the last region
+    /// explains the damage. As with [`bit_flip`](Self::bit_flip), `region` must be the last region
     /// returned.
     pub(crate) fn damaged_kind(&self, region: SkippedRegion) -> Option<u8> {
         let flip = self.bit_flip(region)?;

@@ -19,8 +19,8 @@ pub struct RecordBatch {
     pub(super) data: Vec<u8>,
     offsets: Vec<i64>,
     record_offsets: Vec<u64>,
-    /// The index and end offset of each record with a gap before the next record. The gap is a
-    /// block trailer or a skipped region.
+    /// The index and end offset of each record that is followed by a gap. The gap is a block
+    /// trailer or a skipped region.
     ends: Vec<(usize, u64)>,
     /// The indices of the salvaged records.
     salvaged: Vec<usize>,
@@ -287,8 +287,8 @@ impl RecordBatch {
     }
 
     /// Reserves memory for a batch that has no records yet and will contain `target_len` bytes.
-    /// `log_len` is the length of the rest of the log. Without this call, or if there is not enough
-    /// memory to reserve, the batch grows step by step, copying its records each time.
+    /// `log_len` is the length of the rest of the log. Without this call, or if the memory cannot
+    /// be reserved, the batch grows in steps and copies its records each time.
     pub(super) fn start(&mut self, target_len: usize, log_len: u64) {
         let len = log_len.min(target_len.min(START_LEN_MAX) as u64) as usize;
         let count = count_max(len).min(len / HEADER_LEN) + RUN_MAX;
@@ -313,7 +313,7 @@ impl RecordBatch {
 const COUNT_MAX: usize = 1 << 16;
 
 /// An empty batch reserves memory for at most this many bytes of data, plus one block. The part to
-/// read may be much shorter than the file, so the limit is no higher than a typical batch needs.
+/// read may be much shorter than the file, so no more is reserved than a typical batch needs.
 const START_LEN_MAX: usize = 1 << 20;
 
 fn count_max(target_len: usize) -> usize {

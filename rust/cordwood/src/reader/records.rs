@@ -1,5 +1,4 @@
-//! Iterators over records that own their bytes, for use with loops, iterator adapters and
-//! collections.
+//! Iterators over owned records, for use with loops, iterator adapters and collections.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -88,7 +87,8 @@ fn next_owned<S: Source>(reader: &mut Reader<S>, has_failed: &mut bool) -> Optio
         return None;
     }
     let next = reader.next_record();
-    // After damage, there may be more records. Any other error might be returned on every call.
+    // After damage, there may be more records. Any other error might be returned again by every
+    // later call.
     *has_failed = matches!(&next, Err(error) if !matches!(error.kind, ErrorKind::Corruption { .. }));
     next.map(|record| record.map(OwnedRecord::from)).transpose()
 }

@@ -132,7 +132,7 @@ impl<R> Segments<R> {
         self.segments.partition_point(|segment| segment.offset <= offset)
     }
 
-    /// Opens the next file. Returns `None` if the open file is the last.
+    /// Opens the next file. Returns `None` if the open file is the last one.
     pub(super) fn open_next(&mut self) -> Result<Option<(R, FileReader)>, Error> {
         if self.current + 1 == self.segments.len() {
             return Ok(None);

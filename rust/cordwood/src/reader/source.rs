@@ -25,7 +25,7 @@ const PAGE_LEN: usize = 4096;
 
 /// Supplies windows onto a file.
 pub trait Source {
-    /// Returns the bytes now in memory.
+    /// Returns the bytes that are currently in memory.
     fn window(&self) -> Window<'_>;
 
     /// Reads more bytes. The new window contains the bytes from the file offset `from` onward, and
@@ -38,7 +38,7 @@ pub trait Source {
     /// # Errors
     ///
     /// Returns an error if the read fails. In that case, the window still contains its old bytes
-    /// from `from` onward, and a later call repeats the read.
+    /// from the file offset `from` onward, and a later call tries again.
     fn fill(&mut self, from: u64, range_end: u64) -> io::Result<()>;
 
     /// Returns the length of the file in bytes, if known.
@@ -88,7 +88,7 @@ pub trait Files {
     fn settle(&mut self, is_kept: bool);
 }
 
-/// A source that can seek, which [`Reader::seek`](super::Reader::seek) requires.
+/// A source that can seek. [`Reader::seek`](super::Reader::seek) requires such a source.
 pub trait SeekSource: Source {
     /// Seeks to the file offset `offset`, where the next read will start.
     ///
@@ -160,7 +160,7 @@ pub struct StreamSource<R> {
     before: Option<Box<Opened<R>>>,
 }
 
-/// An open file of a log, and the part of it that is in memory.
+/// An open log file, and the part of it that is in memory.
 #[derive(Debug)]
 struct Opened<R> {
     read: R,
@@ -169,7 +169,7 @@ struct Opened<R> {
     bytes: Buffer,
 }
 
-/// The bytes of a file that are in memory.
+/// The part of a file that is in memory.
 #[derive(Debug, Default)]
 struct Buffer {
     /// Empty before the first read. After that, the length is constant, so the buffer is zeroed
@@ -282,9 +282,9 @@ impl<R: Read> StreamSource<R> {
         StreamSource { path, ..self }
     }
 
-    /// Sets the length of the whole file in bytes. If it is known and
-    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop) ends reading early, the reader reports the
-    /// unread part of the file.
+    /// Sets the length of the whole file in bytes. With this length, the reader can report the
+    /// unread part of the file if it stops early because of
+    /// [`OnCorruption::Stop`](crate::OnCorruption::Stop).
     #[must_use]
     pub fn with_len(self, file_len: u64) -> Self {
         StreamSource {
@@ -356,10 +356,10 @@ impl<R: Read> StreamSource<R> {
         self.place().map_or(0, |place| place.origin)
     }
 
-    /// Returns how many bytes to request in the next read. Before the end of the range, this is the
-    /// rest of the range. The last record may extend far past the end of the range, so reading
-    /// continues there. The first read past the end requests one block, and each later one requests
-    /// as many bytes as have already been read past the end.
+    /// Returns how many bytes to request in the next read. Until the end of the range is reached,
+    /// this is the number of bytes left in the range. The last record may extend far past the end
+    /// of the range, so reading continues there. The first read past the end requests one block,
+    /// and each later one requests as many bytes as have already been read past the end.
     fn len_to_read(&self) -> usize {
         let offset = self.open.bytes.end();
         let len = match self.range_end.checked_sub(offset) {
@@ -517,7 +517,7 @@ impl<R: Read> Source for StreamSource<R> {
     }
 }
 
-/// Returns the error for a source that starts too late, after the first byte to be read.
+/// Returns the error for a source that starts after the first byte to be read.
 #[cold]
 pub(super) fn starts_after(offset: u64, wanted: u64) -> io::Error {
     io::Error::new(

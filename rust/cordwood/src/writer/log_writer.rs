@@ -20,9 +20,9 @@ const HAS_SINK: &str = "only methods that take the whole writer take its sink";
 /// Records are buffered and written about 256 KiB at a time. [`flush`](Writer::flush),
 /// [`finish`](Writer::finish) and [`into_inner`](Writer::into_inner) write the rest. **Call
 /// `finish` or `into_inner` to learn whether everything was written.** Dropping the writer also
-/// tries to write the buffer, but cannot report a failure. It writes nothing after a failure. It
-/// also writes nothing in a forked child, because the parent writes the same buffer. Dropping never
-/// writes a trailer.
+/// tries to write the buffer, but cannot report a failure. After a failure, it writes nothing. In a
+/// forked child, it writes nothing either, because the parent writes the same buffer. Dropping
+/// never writes a trailer.
 ///
 /// After a failed write, it is unknown how much of the buffer was written, so every later call also
 /// fails.
@@ -59,7 +59,8 @@ impl<W: Sink> Writer<W> {
         Writer::with_encoder(sink, Encoder::new(0), RECORD_LEN_MAX)
     }
 
-    /// Returns a writer with options, for appending to an existing log or using another dialect.
+    /// Returns a writer with the given options, for example to append to an existing log or to use
+    /// another dialect.
     ///
     /// ```
     /// use cordwood_log::{Dialect, Writer, WriterOptions};
@@ -140,8 +141,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Like [`append`](Self::append), but for a packed log. Most records are only added to the open
-    /// container.
+    /// Like [`append`](Self::append), but for a packed log. Usually, adding the record to the open
+    /// container is enough.
     // This is separate and not inlined, so that neither function has to save registers that only
     // the other needs.
     #[inline(never)]
@@ -368,8 +369,8 @@ impl<W: Sink> Writer<W> {
         }
     }
 
-    /// Returns the error for a call after a failure. It does not contain the text of the sink's
-    /// error, which was already returned and cannot be copied.
+    /// Returns the error that every call reports after a failure. The error does not contain the
+    /// text of the sink's error, which was already returned and cannot be copied.
     #[cold]
     fn refusal(&self, failure: Failure) -> Error {
         let source = match failure.errno {

@@ -6,8 +6,8 @@ use crate::options::{log_options, options};
 
 options! {
     /// Options for a [`Writer`](crate::Writer). For a file on disk, use
-    /// [`LogFileOptions`](crate::LogFileOptions). Options that have the same name in both have the
-    /// same meaning.
+    /// [`LogFileOptions`](crate::LogFileOptions). Options with the same name mean the same thing in
+    /// both.
     ///
     /// ```
     /// use cordwood_log::{Dialect, WriterOptions};
@@ -30,7 +30,7 @@ options! {
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. To read a record of more than 1 GiB,
-        /// a reader needs a higher `record_len_max` as well.
+        /// a reader also needs a higher `record_len_max`.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;
     }
 }

@@ -10,7 +10,7 @@ pub trait Sink {
     ///
     /// # Errors
     ///
-    /// Returns the sink's error. After an error, it is unknown how many bytes were written.
+    /// Returns the sink's error. After an error, the number of bytes written is unknown.
     fn write_buffer(&mut self, buffer: &mut Vec<u8>) -> io::Result<()>;
 
     /// Writes out any bytes that the sink itself has buffered.

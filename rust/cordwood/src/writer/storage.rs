@@ -92,8 +92,8 @@ impl DiskFile {
             check_lock(file.try_lock()).map_err(|kind| Error::new(kind, Some(path)))?;
         }
         Ok(DiskFile {
-            // Without an identity, a failed sync is not remembered, and `has_path` can't detect
-            // that the path names another file.
+            // If the file has no identity, failed syncs are not recorded, and `has_path` can't
+            // detect that the path now names another file.
             identity: metadata.is_file().then(|| FileId::of(&file).ok()).flatten(),
             file,
             is_regular: metadata.is_file(),
@@ -103,8 +103,8 @@ impl DiskFile {
     }
 
     /// Checks whether the path still names this file. Before this file was locked, another writer
-    /// may have renamed it and created a new one. Records appended to this file would then be newer
-    /// than those in the new file, although this file is older.
+    /// may have renamed it and created a new one. This older file would then receive records that
+    /// are newer than those in the new file.
     pub(super) fn has_path(&self, path: &Path) -> bool {
         let Some(identity) = self.identity else { return true };
         match FileId::at(path) {
@@ -137,7 +137,7 @@ fn check_lock(locked: Result<(), TryLockError>) -> Result<(), ErrorKind> {
     }
 }
 
-/// Opens the directory containing the file's name. If the path is a symbolic link, this is the
+/// Opens the directory that contains the file. If the path is a symbolic link, this is the
 /// directory of its target.
 pub(super) fn open_directory_of(path: &Path) -> io::Result<File> {
     if !cfg!(unix) {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_opens_without_a_lock_if_locking_is_unsupported() {
+    fn opens_without_a_lock_only_if_locking_is_unsupported() {
         let failed = |kind: io::ErrorKind| check_lock(Err(TryLockError::Error(kind.into())));
         assert!(matches!(failed(io::ErrorKind::Unsupported), Ok(())));
         assert!(

@@ -24,7 +24,7 @@ pub struct Column {
     len: usize,
     /// The number of values that are not null.
     valid_count: usize,
-    /// Bits that mark the values that are not null. No bits are stored until a value is null.
+    /// Bits that mark the values that are not null. This is empty until the first null is appended.
     validity: Bits,
     /// The values. A value at the index of a null is meaningless.
     pub values: Values,
@@ -147,8 +147,8 @@ impl Column {
         }
     }
 
-    /// Sets the value at an index, which must be after all values set so far. Returns the number of
-    /// cells needed by the items in the value.
+    /// Sets the value at an index, which must be greater than every index set so far. Returns the
+    /// number of cells needed by the items in the value.
     ///
     /// # Errors
     ///

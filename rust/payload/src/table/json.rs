@@ -187,8 +187,8 @@ fn write_text(out: &mut Text, text: &str) {
     out.push('"');
 }
 
-/// Writes a number as Python's `repr` does. A number below 0.0001, or from 10¹⁶, has an exponent
-/// with a sign and at least two digits.
+/// Writes a number as Python's `repr` does. Numbers below 0.0001 and numbers of 10¹⁶ or more have
+/// an exponent with a sign and at least two digits.
 fn write_float(out: &mut Text, value: f64) {
     let size = value.abs();
     if value.is_nan() {

@@ -48,7 +48,7 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Kind] = &[$(Kind::$kind),*];
 
-            /// Returns the kind's name for messages.
+            /// Returns the name of the kind, for use in messages.
             pub(super) fn name(self) -> &'static str {
                 match self {
                     $(Kind::$kind => $name,)*

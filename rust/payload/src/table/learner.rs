@@ -48,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Finds the places in the node where the values have several kinds without a common type.
-    /// Collects each place's name and kinds.
+    /// Finds the places in the node where the values are of different kinds that have no common
+    /// type. Collects each place's name and kinds.
     fn find_conflicts(&self, name: &str, limits: Limits, found: &mut Vec<(String, BTreeSet<String>)>) {
         if self.kinds.common() == Kind::Json && self.kinds.all().nth(1).is_some() {
             let kinds = self.kinds.all().map(|kind| match kind {
@@ -74,8 +74,8 @@ impl Node {
         is_new
     }
 
-    /// Learns from the values in a list or an object. Returns whether there was room for all fields
-    /// of the values.
+    /// Learns the kinds and the fields of the values in a list or an object. Returns whether there
+    /// was room for all fields of the values.
     fn learn(&mut self, value: View<'_>, level_count: usize, room: &mut Room) -> bool {
         if value.is_list() {
             let item = self.item.get_or_insert_default();
@@ -127,8 +127,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns the default limits. BigQuery has the same limit on columns, and Datastore the same
-    /// limit on nesting.
+    /// Returns the default limits. BigQuery has the same limit on columns, and Datastore has the
+    /// same limit on nesting.
     fn default() -> Self {
         Limits {
             columns: 10_000,
@@ -189,7 +189,7 @@ impl Learner {
         }
     }
 
-    /// Learns from a row, and returns whether the number of columns is within the limit.
+    /// Learns the columns of a row, and returns whether the number of columns is within the limit.
     pub fn add(&mut self, row: &Row<'_>) -> bool {
         let mut hint = 0;
         for &(name, value) in row.cells() {
@@ -202,7 +202,7 @@ impl Learner {
         true
     }
 
-    /// Checks whether a column was added, or a column's type may have changed, since the last call.
+    /// Checks whether any column has been added, or may have changed its type, since the last call.
     /// If not, the rows since then have not affected the columns.
     pub fn take_has_changed(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
@@ -217,8 +217,9 @@ impl Learner {
         columns.collect()
     }
 
-    /// Returns the columns whose values have several types without a common type, and the names of
-    /// those types. In a column's name, `a.b` is a field of `a`, and `a[]` means the items of `a`.
+    /// Returns the columns whose values are of different types that have no common type, and the
+    /// names of those types. In a column's name, `a.b` is a field of `a`, and `a[]` means the items
+    /// of `a`.
     pub fn conflicts(&self) -> Vec<(String, BTreeSet<String>)> {
         let mut found = Vec::new();
         for (name, node, is_overfull) in self.all() {
@@ -229,7 +230,8 @@ impl Learner {
         found
     }
 
-    /// Returns the columns that are JSON because they would have too many fields, sorted by name.
+    /// Returns the names of the columns that are JSON because they would otherwise have too many
+    /// fields. The names are sorted.
     pub fn overfull(&self) -> Vec<&str> {
         let overfull = self.all().filter(|&(_, _, is_overfull)| is_overfull);
         let mut names: Vec<&str> = overfull.map(|(name, ..)| name).collect();
@@ -243,8 +245,8 @@ impl Learner {
         columns.map(|((name, node), field_count)| (name, node, field_count.is_none()))
     }
 
-    /// Learns from one cell of a row. Searches for the cell's column starting at `hint`, and
-    /// returns the column's number.
+    /// Learns the column of one cell in a row. Searches for the column starting at `hint`, and
+    /// returns its number.
     fn add_cell(&mut self, name: &str, value: View<'_>, hint: usize) -> usize {
         let Nodes { names, nodes } = &mut self.columns;
         let number = names.find(name, hint).unwrap_or_else(|| {

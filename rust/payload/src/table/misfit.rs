@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::types::Type;
 use super::view::View;
 
-/// The reason why a row was not added.
+/// Why a row was not added.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NotAdded {
     /// A value does not fit its column.
@@ -41,7 +41,7 @@ impl NotAdded {
             column: column.cloned(),
             value: match Kind::of(value) {
                 None => "null",
-                // An integer that is too large doesn't fit a column of floating-point numbers.
+                // An integer that is too large doesn't fit in a column of floating-point numbers.
                 Some(Kind::Large) if column.is_some_and(|column| *column.made_as() == Type::Float) => {
                     "int of more than 53 bits"
                 }
@@ -59,7 +59,7 @@ impl NotAdded {
         self
     }
 
-    /// Removes the dot before the column name if the misfit is in a row.
+    /// Completes the error for a row: removes the dot before the column name.
     pub(super) fn of_row(mut self) -> Self {
         if let NotAdded::Misfit(misfit) = &mut self {
             misfit.path = misfit.path.strip_prefix('.').unwrap_or(&misfit.path).to_owned();

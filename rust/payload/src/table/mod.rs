@@ -48,7 +48,7 @@
 //! ```
 //!
 //! Reading the records once is usually enough, because the first records of a log tend to have all
-//! columns. The learner continues to learn while the builder appends rows. If it
+//! columns. The learner keeps learning columns while the builder appends rows. If it
 //! [has changed](Learner::take_has_changed), check whether the builder still
 //! [has all columns](Fields::has_all). You only have to create the table again if a column is
 //! missing.

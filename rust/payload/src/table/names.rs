@@ -10,7 +10,7 @@ pub struct Names {
     numbers: HashMap<Box<str>, usize>,
     /// The slot selected by a name's key holds the name's number. A few names are not in this
     /// table, because their slots were already taken. Looking up a slot is much faster than using a
-    /// hash table, which has to resist names chosen to collide.
+    /// hash table, which must guard against deliberate collisions.
     slots: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl<N: AsRef<str>> FromIterator<N> for Names {
     }
 }
 
-/// The number in an empty slot. No name has this number.
+/// Marks an empty slot. No name has this number.
 const EMPTY: u32 = u32::MAX;
 
 impl Names {
@@ -36,8 +36,8 @@ impl Names {
         self.names.iter().map(Box::as_ref)
     }
 
-    /// Returns the number of a name. The search starts at `hint`, because most records have the
-    /// same names in the same order. In the steps of runs, however, the order varies.
+    /// Returns the number assigned to a name. The search starts at `hint`, because most records
+    /// have the same names in the same order. However, the order varies between the steps of a run.
     #[inline]
     pub(super) fn find(&self, name: &str, hint: usize) -> Option<usize> {
         let key = Key::of(name);

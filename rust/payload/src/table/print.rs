@@ -19,8 +19,7 @@ pub(super) fn ndjson(row: &Row<'_>, out: &mut Text) -> Result<(), NotAdded> {
 pub(super) struct Csv {
     columns: Fields,
     escapes_formulas: bool,
-    /// The cells of a row that have a value, each given by its column number and its index in the
-    /// row.
+    /// The non-null cells of a row, each as a column number and an index into the row.
     cells: Vec<(usize, usize)>,
     /// The text of a cell before quoting.
     text: Text,
@@ -128,7 +127,7 @@ fn commas(out: &mut Text, count: usize) {
     }
 }
 
-/// Appends a field, quoted if it is empty, if it contains a character that must be quoted, or if it
+/// Appends a field. It is quoted if it is empty, contains a character that must be quoted, or
 /// starts or ends with white space.
 fn quoted(text: &str, out: &mut Text) {
     // Python also counts four separators as white space.

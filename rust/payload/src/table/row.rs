@@ -74,7 +74,7 @@ impl<'v> Row<'v> {
 }
 
 /// Returns the field that a dotted name refers to. `outer` looks up the part of the name before a
-/// dot. The name is split at the last dot that leads to an existing field.
+/// dot. The dots are tried from right to left until a field is found.
 fn inside<'v>(name: &str, outer: &dyn Fn(&str) -> Option<View<'v>>) -> Option<View<'v>> {
     let mut dots = name.rmatch_indices('.');
     dots.find_map(|(at, _)| {

@@ -10,8 +10,8 @@ use crate::{Item, PayloadError, PayloadReason, Value};
 /// How to handle unusual JSON that only some programs write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
-    /// Refuses two values with the same name, a number outside the range of a double, and an
-    /// integer with more than [`DIGITS_MAX`] digits.
+    /// Refuses duplicate names, numbers outside the range of a double, and integers with more than
+    /// [`DIGITS_MAX`] digits.
     Document,
     /// Uses the last of several values with the same name. A number outside the range of a double
     /// becomes infinite, and an integer with too many digits becomes text. The values of a run are
@@ -29,7 +29,7 @@ const DIGITS_MAX: usize = 4_300;
 /// The length of the escape for a lone surrogate.
 const ESCAPE_LEN: usize = 6;
 
-/// The reason why a value was refused.
+/// Why a value was refused.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// The text is not JSON. The fields are the offset of the error and the expected syntax.
@@ -409,7 +409,7 @@ pub(super) fn parse_number<'v>(
     Ok(end)
 }
 
-/// Powers of ten. Any number with fewer digits than there are powers fits in a `u64`.
+/// Powers of ten. Any number with fewer digits than this table has entries fits in a `u64`.
 static TENS: [f64; 20] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 ];

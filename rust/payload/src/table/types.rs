@@ -73,7 +73,7 @@ pub struct Given {
     /// The name of the type in Arrow, for messages.
     pub name: String,
     /// The type used to build the columns. A text type is built as JSON, but its text has no
-    /// quotation marks. If the type has fields or items, their types are also given types.
+    /// quotation marks. The types of any fields or items are also given types.
     pub made_as: Type,
     /// The values that fit this type.
     pub fits: Fits,
@@ -89,7 +89,7 @@ pub enum Fits {
     Same,
     /// No value.
     Nothing,
-    /// Integers with this many bits, and floating-point numbers equal to one of these integers.
+    /// Integers with this many bits, and floating-point numbers whose value is such an integer.
     Integers(u64),
     /// Integers with at most this many digits. The columns are built as JSON.
     Digits(u64),
@@ -99,14 +99,13 @@ pub enum Fits {
     Bytes,
     /// Lists with this many items, or byte strings of this length.
     Count(u64),
-    /// Times in whole units of this many nanoseconds.
+    /// Times that are a multiple of this many nanoseconds.
     Times(u64),
-    /// Structures. The columns are built as lists of a structure with two fields, `key` and
-    /// `value`.
+    /// Structures. The columns are built as lists of structures with two fields, `key` and `value`.
     Map,
 }
 
-/// Formats a type as its name in Arrow.
+/// Writes the Arrow name of a type.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -131,8 +130,8 @@ impl fmt::Display for Type {
     }
 }
 
-/// The maximum cell count of a given type. A batch can contain only one row with this many cells.
-/// In a fixed-size list, each item counts as a cell.
+/// The maximum number of cells counted for a given type. A row with this many cells needs a batch
+/// of its own. In a fixed-size list, each item counts as a cell.
 const LEAF_COUNT_MAX: usize = 1 << 24;
 
 impl Type {

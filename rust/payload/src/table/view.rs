@@ -193,8 +193,8 @@ fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     (*key != EntityKey::default()).then_some(key)
 }
 
-/// Calls `each` for each operation of a faultless batch until a call returns `false`. Returns
-/// whether every call returned `true`.
+/// Calls `each` for every operation of a batch without faults, but stops if a call returns `false`.
+/// Returns whether every call returned `true`.
 fn all_operations(batch: &WriteBatch<'_>, mut each: impl FnMut(View<'_>) -> bool) -> bool {
     let mut next = Position::START;
     while let Ok(Some((operation, sequence))) = batch.next_operation(&mut next) {

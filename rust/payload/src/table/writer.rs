@@ -37,8 +37,7 @@ pub struct Options {
     /// The columns to keep, in this order, or `None` for all columns. `a.b` is the field `b` of the
     /// column `a`.
     pub wanted: Option<Vec<String>>,
-    /// Whether a table that learns its columns is opened with the columns learned from the first
-    /// records.
+    /// If the table learns its columns, whether to open it with the columns of the first records.
     pub opens_early: bool,
     /// The maximum number of rows.
     pub row_count_max: Option<u64>,
@@ -54,13 +53,13 @@ pub struct Options {
     pub batch_cells_max: usize,
 }
 
-/// The reason why a table doesn't accept any more records.
+/// Why a table doesn't accept any more records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
     /// There are too many columns.
     TooManyColumns,
-    /// A row contains a cell with this name, but the table puts one with the same name at the start
-    /// of each row.
+    /// A row contains a cell with this name, but the table already adds a cell with the same name
+    /// at the start of each row.
     HasFirst(String),
     /// A row cannot be written.
     NotAdded(NotAdded),
@@ -77,8 +76,7 @@ pub enum Made {
     Text(String),
 }
 
-/// The names of the columns that have appeared in rows, and of the wanted columns that haven't
-/// appeared yet.
+/// The names of the columns seen in rows so far, and the names of the wanted columns not seen yet.
 #[derive(Debug, Default)]
 pub struct Missing {
     wanted: Vec<String>,
@@ -91,9 +89,9 @@ impl Missing {
         &self.wanted
     }
 
-    /// Returns the names of the existing columns, for a message. These columns always exist or have
-    /// appeared in rows. If a field of a column is wanted, the names of all fields in that column
-    /// are also included.
+    /// Returns the names of the existing columns, for a message. They are the columns that always
+    /// exist and those that have appeared in rows. If a field of a column is wanted, the names of
+    /// all fields in that column are also included.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter()
     }
@@ -128,10 +126,10 @@ const SEEN_MAX: usize = 10_000;
 
 /// Writes the rows of records.
 ///
-/// If the columns are not known, the table learns them. It is opened with the columns of the first
-/// records, and continues to learn. If a later row needs a new column, the table is no longer
-/// [open](Table::is_open): from then on, it learns columns from rows but does not write the rows.
-/// You must then create another table with all columns.
+/// If the columns are not known in advance, the table learns them from the rows. It is opened with
+/// the columns of the first records, and keeps learning new ones. If a later row needs a new
+/// column, the table is no longer [open](Table::is_open): from then on, rows are used to learn
+/// columns but are not written. You must then create another table with all columns.
 #[derive(Debug)]
 pub struct Table {
     /// The wanted columns, or `None` for all columns.
@@ -140,7 +138,7 @@ pub struct Table {
     first: Vec<(String, Option<String>)>,
     missing: Missing,
     rows: Written,
-    /// Whether the decision to open the table or not has been made.
+    /// Whether the decision about opening the table has been made.
     is_decided: bool,
     record: Current,
 }
@@ -170,7 +168,7 @@ struct Current {
     /// reports this record's faults again.
     resumed: Option<usize>,
     faults: Vec<(usize, Fault)>,
-    /// The number of faults that were only counted, because their record had too many to keep.
+    /// The number of faults that were counted but not kept because their record had too many.
     more_fault_count: u64,
 }
 
@@ -186,8 +184,8 @@ enum Output {
 /// Roughly how many bytes of text to write at a time.
 const TEXT_LEN_MAX: usize = 4 << 20;
 
-/// The maximum number of faults to return at a time. Any further faults in a record are only
-/// counted.
+/// Once there are this many faults, no more records are accepted until the faults are taken. At
+/// most twice as many are kept. Any further faults in a record are counted but not kept.
 const FAULT_COUNT_MAX: usize = 1_000;
 
 impl Table {
@@ -248,9 +246,9 @@ impl Table {
         records: impl Iterator<Item = Record<'r>> + Clone,
         start: usize,
     ) -> usize {
-        // Any rows counted so far are from the end of earlier logs. The table has learned from them
-        // but has not written them. If there are any, the table must not be opened now, because
-        // these rows would be missing from it.
+        // Any rows counted so far are from the end of earlier logs. The table has learned the
+        // columns of these rows but has not written the rows. If there are any, the table must not
+        // be opened now, because these rows would be missing from it.
         if !mem::replace(&mut self.is_decided, true) && self.rows.count == 0 {
             let mut trial = decoder.clone();
             let next = self.feed_now(&mut trial, records.clone(), start);
@@ -298,7 +296,7 @@ impl Table {
         next
     }
 
-    /// Accepts the rows that aren't complete until the end of a log, and returns whether it
+    /// Accepts the rows that only become complete at the end of a log, and returns whether it
     /// accepted all of them. If not, take the output and call this method again.
     pub fn rest(&mut self, decoder: &mut Decoder) -> bool {
         self.record.bytes.0 = 0;
@@ -325,8 +323,8 @@ impl Table {
     }
 
     /// Returns the faults found since the last call, each with the index of its record. Also
-    /// returns the number of faults that were only counted, because their record had too many to
-    /// keep.
+    /// returns the number of faults that were counted but not kept because their record had too
+    /// many.
     pub fn take_faults(&mut self) -> (Vec<(usize, Fault)>, u64) {
         (
             mem::take(&mut self.record.faults),
@@ -339,15 +337,15 @@ impl Table {
         self.rows.stop.as_ref()
     }
 
-    /// Checks whether the table writes its rows, rather than just learning columns from them. If it
-    /// isn't open at the end, either a later row needed a new column or the first records had no
-    /// columns. In that case, create another table with all [columns](Table::columns).
+    /// Checks whether the table writes its rows and doesn't just learn their columns. If it isn't
+    /// open at the end, either a later row needed a new column or the first records had no columns.
+    /// In that case, create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
         !matches!(self.rows.output, Output::None)
     }
 
-    /// Stops writing rows. From then on, the table only learns columns from the rows, just as it
-    /// does after a row that needs a new column.
+    /// Stops writing rows, just as if a row had needed a new column. From then on, rows are used to
+    /// learn columns but are not written.
     pub fn only_learn(&mut self) {
         self.rows.output = Output::None;
         self.is_decided = true;
@@ -425,7 +423,7 @@ impl Written {
         })
     }
 
-    /// Learns from a row. Returns `false` if there would be too many columns.
+    /// Learns the columns of a row. Returns `false` if there would be too many columns.
     fn learn(&mut self, row: &Row<'_>) -> bool {
         let Some(learner) = &mut self.learner else { return true };
         if !learner.add(row) {
@@ -541,7 +539,7 @@ impl Current {
     }
 }
 
-/// Returns the address and length of the first bytes in a value that are not UTF-8.
+/// Returns the address and length of the first invalid UTF-8 sequence in a value.
 fn not_utf8(value: View<'_>) -> Option<(usize, usize)> {
     let mut found = None;
     let mut look_in = |value: View<'_>| {

@@ -1,5 +1,5 @@
-//! Runs three chains of CRC instructions for long data. Each instruction waits for the previous one
-//! in its chain, but the processor can run instructions of other chains in the meantime.
+//! Runs three chains of CRC instructions for long inputs. Each instruction waits for the previous
+//! one in its chain, but the processor can run instructions of other chains in the meantime.
 
 use crate::checksum::polynomial::shifts;
 
@@ -49,8 +49,8 @@ pub(super) fn three_chains(
             b = crc(b, u64::from_le_bytes(*of_second));
             c = crc(c, u64::from_le_bytes(*of_third));
         }
-        // Each product has fewer than 64 bits. The instruction advances the sum of the products
-        // over another 32 bits, which reduces the sum to a state.
+        // Each product has fewer than 64 bits. The CRC instruction reduces their sum to a state,
+        // and also advances it over another 32 bits.
         state = (crc(0, sum_of_products([a, b], [SHIFTS[2 * words], SHIFTS[words]])) ^ c) as u32;
         data = rest;
     }

@@ -3,18 +3,18 @@
 //!
 //! Each kernel consists of safe `#[target_feature]` functions. The one exception is the AVX-512
 //! kernel: it is entered through `unsafe` functions without `#[target_feature]`, because that
-//! attribute can't be combined with `#[inline(always)]`. Two operations are unsafe. The first is
-//! calling a kernel on a machine that lacks the kernel's features. To prevent this, each kernel is
-//! a type whose values can be created only on machines with these features. The second is loading
-//! and storing bytes through pointers, as the AVX-512 kernel does.
+//! attribute can't be combined with `#[inline(always)]`. Two operations are unsafe. The first is to
+//! call a kernel, because the machine might lack the kernel's features. To rule this out, each
+//! kernel is a type whose values can be created only on machines with these features. The second is
+//! to load or store bytes through a pointer, as in the AVX-512 kernel.
 
 /// Declares the kernels of an architecture, best first. For each kernel, declares a type whose
-/// values prove that the machine has the kernel's instructions. Also declares `Kernels`, an enum of
-/// these kernels.
+/// values prove that the machine supports the kernel's instructions. Also declares `Kernels`, an
+/// enum of these kernels.
 ///
 /// To declare a kernel, specify the name to show in reports, its features, its function and,
-/// optionally, a function that also copies the data. The features must include every feature that
-/// the kernel uses, and every feature that the compiler derives from those.
+/// optionally, a function that also copies the data. List every feature that the kernel uses, and
+/// every feature that these features imply.
 #[cfg(any(all(target_arch = "aarch64", target_endian = "little"), target_arch = "x86_64"))]
 macro_rules! kernels {
     (

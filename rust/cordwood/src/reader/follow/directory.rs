@@ -1,7 +1,7 @@
 //! The directory of a segmented log that is being followed, and the files in it.
 //!
-//! The writer doesn't start a file until the previous one is complete, so a file that has a
-//! successor no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
+//! The writer doesn't start a file until the previous one is complete, so once a file has a
+//! successor, it no longer changes. The rules are in `docs/format/following.md`, "A segmented log".
 
 use std::io;
 use std::path::Path;

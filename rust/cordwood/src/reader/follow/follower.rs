@@ -48,8 +48,8 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     block_end: u64,
-    /// The event to report once this part has been written. `None` before the follower's start,
-    /// where events are not reported.
+    /// The event to report once this part has been written. `None` if this part is before the
+    /// follower's start, because no events are reported there.
     region: Option<SkippedRegion>,
     /// Whether the format of the log is known.
     is_identified: bool,
@@ -75,7 +75,7 @@ pub(super) enum Last {
 /// the operating system.
 ///
 /// * A record is returned once it is complete; until then, the follower waits for the remaining
-///   bytes. It also waits at zeros, because a writer may have preallocated the space.
+///   bytes. It also waits when it reaches zeros, because a writer may have preallocated the space.
 /// * Damage is reported as soon as a later block starts with a valid fragment, because writes
 ///   become visible in order. It is also reported if it persists after
 ///   [`retry_polls`](FollowOptions::retry_polls) and [`retry_time`](FollowOptions::retry_time).
@@ -84,13 +84,14 @@ pub(super) enum Last {
 ///
 /// Once the dialect is known, a poll that finds no event costs one `stat` of the path. If an
 /// incomplete record or zeros follow the offset, it also reads up to one block. If more blocks
-/// follow, as in a preallocated file, it also reads the first header of up to 256 of them. Once the
-/// path refers to another file, the headers of all remaining blocks are read, over several polls if
-/// necessary, before [`Poll::Rotated`] is returned.
+/// follow, as in a preallocated file, it also reads the first header of each block, for up to 256
+/// blocks. Once the path refers to another file, the headers of all remaining blocks are read, over
+/// several polls if necessary, before [`Poll::Rotated`] is returned.
 ///
 /// The follower keeps an incomplete record in memory, except for its last block. This takes up to
 /// [`record_len_max`](FollowOptions::record_len_max) bytes. Once the record is complete, its bytes
-/// are read again. Apart from one block per poll, no byte of a record is read more than twice.
+/// are read again. Each byte of a record is read at most twice, not counting the one block that
+/// each poll may reread.
 ///
 /// ```
 /// use cordwood_log::{Follower, Writer};
@@ -133,7 +134,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Opens a file, or the directory of a segmented log, to follow it with the default options.
+    /// Opens a file, or the directory of a segmented log, for following with the default options.
     /// The file must exist but may be empty; the directory must contain at least one segment.
     ///
     /// # Errors
@@ -143,7 +144,7 @@ impl Follower {
         Follower::open_with(path, FollowOptions::default())
     }
 
-    /// Opens a file to follow it with `options`. The file must exist but may be empty.
+    /// Opens a file for following with `options`. The file must exist but may be empty.
     ///
     /// To follow a log in [`segments`](crate::segments), pass its directory, which must contain at
     /// least one segment. The follower then reads every file in the log, and all offsets are log
@@ -254,14 +255,14 @@ impl Follower {
         })
     }
 
-    /// Returns whether the last poll held back a rotation because it had not finished probing the
-    /// replaced file. If so, [`delay`](Self::delay) returns zero.
+    /// Returns whether the last poll postponed [`Poll::Rotated`] because blocks of the replaced
+    /// file still had to be probed. If so, [`delay`](Self::delay) returns zero.
     pub fn is_probing(&self) -> bool {
         self.unreported.is_probing
     }
 
     /// Returns how long to wait before the next [`poll`](Self::poll), for programs that poll in
-    /// their own loop. This is [`poll_interval`](FollowOptions::poll_interval), or possibly less
+    /// their own loop. This is [`poll_interval`](FollowOptions::poll_interval), but may be shorter
     /// while bytes that look damaged are being reread. It is zero while the remaining blocks of a
     /// replaced file are being probed. [`wait`](Self::wait) already includes this delay.
     pub fn delay(&self) -> Duration {
@@ -280,9 +281,10 @@ impl Follower {
     /// * [`ErrorKind::Io`] if the file cannot be read. A later call tries again.
     /// * [`ErrorKind::OverBudget`] if the next record in a compressed log decompresses to too many
     ///   bytes. A later call returns the same error.
-    /// * [`ErrorKind::Corruption`] under [`OnCorruption::Fail`], instead of a [`Poll::Skipped`] for
-    ///   damage. A later call resumes after the damage. If the remainder of the damaged block is
-    ///   written later, it is returned as a [`Poll::Skipped`], not as a second error.
+    /// * [`ErrorKind::Corruption`] for damage, if the policy is [`OnCorruption::Fail`]. A later
+    ///   call resumes after the damage. If the remainder of the damaged block is written later, it
+    ///   is returned as a [`Poll::Skipped`], not as a second error. Under the other policies, all
+    ///   damage is returned as a [`Poll::Skipped`].
     /// * [`ErrorKind::Foreign`] and [`ErrorKind::Unsupported`], as in
     ///   [`Reader::next_event`](crate::Reader::next_event).
     /// * [`ErrorKind::Pruned`] if files of a segmented log were removed before they were read. A
@@ -339,9 +341,9 @@ impl Follower {
         self.found = None;
     }
 
-    /// Checks whether the next [`peek`](Self::peek) or [`poll`](Self::poll) returns a record
-    /// without reading the file. That record was either found along with the previous one or has
-    /// not been taken yet.
+    /// Checks whether the next record has already been found. If so, the next [`peek`](Self::peek)
+    /// or [`poll`](Self::poll) returns it without reading the file. Such a record was found
+    /// together with the previous one, or was returned by `peek` but has not been taken yet.
     #[inline]
     pub fn has_found(&self) -> bool {
         self.found.is_some() || (self.is_reading() && self.decoder.peek_of_several().is_some())
@@ -516,15 +518,15 @@ impl Follower {
                     is_mixed = false;
                 }
                 _ if matches!(self.state, State::Identifying) && self.position > self.file.origin => {
-                    // The log starts with damage that has been reported or that precedes the
-                    // follower's start. How to read the bytes after it depends on the format of the
-                    // log.
+                    // The log starts with damage that was already reported, or that is before the
+                    // follower's start. How to read the bytes after the damage depends on the
+                    // format of the log.
                     self.restart();
                     let status = self.file.status()?;
                     return self.waits(WaitReason::Damaged, status);
                 }
-                // These bytes were reported as damage at the start of the log, when its format was
-                // still unknown.
+                // These bytes, at the start of the log, have already been reported as damage. At
+                // that time, the log's format was still unknown.
                 Step::Record(span) if span.offset < self.position => {}
                 Step::Skipped(region) if region.end <= self.position => {
                     if let Some(rest) = rest {
@@ -563,15 +565,15 @@ impl Follower {
         }
         let is_new = self.identify(false);
         if is_new.is_err() {
-            // The next poll must not decode these bytes without identifying the log.
+            // The next poll must identify the log before it decodes these bytes.
             self.restart();
         }
         is_new
     }
 
     /// Reads the remaining bytes of a segment that will no longer change, then opens the `next`
-    /// segment. Called at the point where the follower would have to wait if the segment could
-    /// still grow. Returns `None` if there is no event to report.
+    /// segment. Called where the follower would otherwise wait for more bytes. Returns `None` if
+    /// there is no event to report.
     #[cold]
     fn leave_file(&mut self, next: Next) -> Result<Option<Reported>, Error> {
         if !self.file.is_final && self.position != next.origin {
@@ -679,8 +681,8 @@ impl Follower {
         (Step::Skipped(part(region, region.start, end)), Some(rest))
     }
 
-    /// Waits until the remainder of a damaged block has been written, reports it, and continues
-    /// with the next block. Returns `None` if there is no event to report.
+    /// Waits for the rest of a damaged block to be written, then reports it and continues with the
+    /// next block. Returns `None` if there is no event to report.
     fn rest_of_block(&mut self, rest: Rest) -> Result<Option<Reported>, Error> {
         let status = self.file.status()?;
         if status.file_len < self.position {
@@ -703,8 +705,8 @@ impl Follower {
         Ok(Some(self.skip(part(region, region.start, end))))
     }
 
-    /// Reports a region. Returns an error if the region is damage and the options treat damage as
-    /// an error.
+    /// Reports a region. Returns an error if the region counts as damage and the options treat
+    /// damage as an error.
     fn skip_or_fail(&mut self, region: SkippedRegion) -> Result<Reported, Error> {
         let reported = self.skip(region);
         if self.options.on_corruption == OnCorruption::Fail && region.reason.severity() == Severity::Corruption {

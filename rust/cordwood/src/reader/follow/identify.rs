@@ -13,16 +13,16 @@ use crate::format::without_zeros;
 use crate::trace::trace;
 
 impl Follower {
-    /// Determines the format of the log if its contents so far reveal it. An undamaged start is
-    /// enough. If the start is damaged, the follower waits until all bytes that determine the
+    /// Determines the format of the log, if the bytes written so far reveal it. An undamaged start
+    /// is enough. If the start is damaged, the follower waits until all bytes that determine the
     /// format have been written. It then determines the format just as a reader of the whole file
-    /// would. If `is_last` is true, the follower does not wait, and uses the existing bytes.
-    /// Returns whether the log must be reread in another format.
+    /// would. If `is_last` is true, the follower does not wait for more bytes, but uses those
+    /// already in the file. Returns whether the log must be reread in another format.
     ///
     /// # Errors
     ///
-    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log; without a
-    /// signature, it may be a log whose first record is still incomplete. Returns
+    /// Returns [`ErrorKind::Foreign`] if a signature shows that the file is not a log. A file
+    /// without a signature may be a log whose first record is still incomplete. Returns
     /// [`ErrorKind::Unsupported`] if the options specify a log number or a compression method for a
     /// dialect that doesn't support it.
     pub(super) fn identify(&mut self, is_last: bool) -> Result<bool, Error> {
@@ -91,8 +91,8 @@ impl Follower {
         })
     }
 
-    /// Switches to `format`, and returns whether this changes the format. If so, the decoder
-    /// rereads everything after the last reported event.
+    /// Switches to `format`. Returns whether it differs from the previous format. If so, the
+    /// decoder rereads the log from the start.
     fn set_format(&mut self, format: LogFormat) -> Result<bool, Error> {
         let named = self.options.named().format(format.dialect);
         unsupported(named.check(), Some(&self.file.path))?;

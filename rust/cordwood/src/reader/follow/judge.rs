@@ -31,30 +31,30 @@ struct Place {
     may_be_first: bool,
     /// Whether the bytes follow the start of an incomplete record.
     is_in_record: bool,
-    /// Whether there are no bytes here, or just a block trailer.
+    /// Whether the file ends at this point, or only the block's trailer is left.
     is_edge: bool,
-    /// Whether all bytes here are zeros.
+    /// Whether the bytes are all zeros.
     is_zero: bool,
     /// Whether the bytes are an incomplete fragment header, or part of the file header.
     is_part_of_header: bool,
     /// Whether the bytes are a header of type 0 and length 0.
     is_hole: bool,
-    /// Whether the bytes start with a header that a writer of the dialect could have written, and
-    /// the header's fragment extends past the written bytes.
+    /// Whether the bytes are an incomplete fragment: a writer of the dialect could have written its
+    /// header, and the fragment extends past the written bytes.
     is_part_of_fragment: bool,
     /// Whether the bytes may be left over from an older log, which is only possible in a log with a
-    /// number. In such a log, only a later fragment from the same log shows that the bytes are
-    /// damage.
+    /// number. In such a log, the bytes are treated as damage only once a later fragment from the
+    /// same log has been found.
     may_be_older: bool,
 }
 
 /// A line of the table: a number, a condition and an answer.
 type Line = (u8, fn(&Place) -> bool, Answer);
 
-/// The table in `docs/format/following.md`, "The answer of a poll". The first line whose condition
-/// holds gives the answer. Line 1 is checked before the facts about the bytes are gathered.
-/// `following.md` describes two exceptions, below its table and under "Dialects". In this code,
-/// each exception comes before the line that it overrides.
+/// The table in `docs/format/following.md`, section "The answer of a poll". The first line whose
+/// condition holds gives the answer. Line 1 is checked before the facts about the bytes are
+/// gathered. `following.md` describes two exceptions: one below its table, the other under
+/// "Dialects". In this code, each exception comes before the line that it overrides.
 const TABLE: [Line; 11] = [
     (2, |place| place.is_passed, Final),
     (3, |place| place.is_stale, Wait(Stale)),
@@ -92,8 +92,8 @@ impl Follower {
         })
     }
 
-    /// Counts this read of bytes that look damaged. Returns whether the bytes have been reread
-    /// often enough and for long enough.
+    /// Counts how often the bytes at `at`, which look damaged, are reread. Returns whether they
+    /// have been reread often enough and for long enough.
     fn has_retried(&mut self, at: u64) -> bool {
         let retrying = match self.unreported.retrying {
             Some(retrying) if retrying.offset == at => Retrying {

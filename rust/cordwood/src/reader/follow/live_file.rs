@@ -16,7 +16,8 @@ use crate::segments::{list_again, name_of};
 /// The number of bytes to request per read while catching up.
 const WINDOW_LEN: usize = 1 << 20;
 
-/// How many times to look for a missing file per listing of the directory. Listing is expensive.
+/// Only one in this many attempts to find the next file lists the directory, because listing is
+/// expensive.
 const LOOKS_PER_LIST: u32 = 20;
 
 /// The minimum length of a read: one block, plus the file header that may precede the first block.
@@ -60,7 +61,8 @@ pub(super) struct LiveFile {
     buffer: Vec<u8>,
     offset: u64,
     len: usize,
-    /// Whether the file is final and the first `len` bytes of `buffer` reach the end of the file.
+    /// Whether `is_final` is true and the first `len` bytes of `buffer` extend to the end of the
+    /// file.
     is_last: bool,
     /// The number of bytes that the last read requested.
     read_len: usize,
@@ -119,8 +121,8 @@ impl LiveFile {
         Ok(())
     }
 
-    /// Opens the file that now has the followed segment's name, in the directory that the path now
-    /// refers to. The caller discards the bytes that were read.
+    /// Opens the directory and the followed segment again, by their paths. Either may have been
+    /// replaced. The caller discards the bytes that were read.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         self.directory = Some(Directory::open(&self.absolute)?);
         self.go_to(self.origin);
@@ -170,8 +172,8 @@ impl LiveFile {
         })
     }
 
-    /// Checks whether the name of the followed file or of its directory now refers to another file
-    /// or directory. If so, the names no longer identify the followed log. Returns `None` if the
+    /// Checks whether the followed file or its directory has been replaced by another one with the
+    /// same name. If so, the names no longer identify the followed log. Returns `None` if the
     /// followed file's name no longer exists, because the file was renamed or pruned.
     pub(super) fn is_replaced(&self) -> io::Result<Option<bool>> {
         match FileId::at(&self.file_path()) {
@@ -188,7 +190,7 @@ impl LiveFile {
 
     /// Looks for the next file. `end` is where the followed file ended when it was last checked,
     /// and `is_there` is true if that file still exists under its name. Returns whether the next
-    /// file exists now. If so, the caller must read the followed file's end again.
+    /// file exists now. If so, the caller must determine the end of the followed file again.
     fn find_next(&mut self, end: u64, is_there: bool) -> Result<bool, Error> {
         if end > self.origin && self.absolute.join(name_of(end)).exists() {
             self.next = Some(Next {

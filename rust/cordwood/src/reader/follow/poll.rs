@@ -16,10 +16,10 @@ named! {
         /// The next bytes are zeros: either preallocated space or a gap that a writer will fill
         /// later.
         Zeros = "zeros",
-        /// The next bytes may be left over from an older log that is being overwritten: either they
-        /// belong to another log, or they look damaged and the log has a number. If the follower
-        /// never returns a record, check whether the file has been renamed, because the log number
-        /// is taken from the file name.
+        /// The next bytes may be left over from an older log that is being overwritten. Either they
+        /// belong to another log, or they look damaged and the followed log has a number. If the
+        /// follower never returns a record, check whether the file has been renamed, because the
+        /// log number is taken from the file name.
         Stale = "stale",
         /// The next bytes look damaged. Because a write may be only partly visible, the follower
         /// rereads them before it reports damage.
@@ -33,8 +33,8 @@ named! {
 
 shows_name!(WaitReason);
 
-/// Why there is no record to return yet, and at what offset. Use this to distinguish an idle writer
-/// from one that is stuck.
+/// The reason why there is no record to return yet, and the offset where the follower is waiting.
+/// Use this to distinguish an idle writer from one that is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NotYet {
@@ -61,8 +61,8 @@ impl NotYet {
 pub enum Poll<'a> {
     /// A record.
     Record(Record<'a>),
-    /// Bytes that will never be returned as part of a record. They are damage if the severity is
-    /// [`Severity::Corruption`](crate::damage::Severity::Corruption).
+    /// Bytes that will never be returned as part of a record. They count as damage if the severity
+    /// is [`Severity::Corruption`](crate::damage::Severity::Corruption).
     Skipped(SkippedRegion),
     /// No event to report yet; poll again later.
     NotYet(NotYet),

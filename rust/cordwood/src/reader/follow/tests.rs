@@ -124,9 +124,9 @@ fn schedules(count: usize) -> Vec<Vec<usize>> {
     lists
 }
 
-/// Follows `path`. For each change, `schedule` contains the number of the call before which it is
-/// made. Returns the records and the format. Changes scheduled after the last call of a poll happen
-/// between two polls.
+/// Follows `path`. Makes each change just before the call whose number `schedule` gives. If a poll
+/// finds nothing new before that call, makes the change after the poll. Returns the records and the
+/// format.
 fn follow(path: &Path, changes: Vec<Change>, schedule: &[usize], is_rotated: bool) -> (Vec<Vec<u8>>, LogFormat) {
     let options = FollowOptions::default().with_retry(0, Duration::ZERO);
     let mut follower = Follower::open_with(path, options).expect("the file exists");
@@ -184,8 +184,8 @@ fn check(found: &(Vec<Vec<u8>>, LogFormat), format: LogFormat, what: &str) {
     assert!(is_same, "{what}: {:?}", found.1);
 }
 
-/// Follows a log that is written in two parts over a file of zeros. Given the length of the log,
-/// `lens` returns the lengths to try for the file of zeros.
+/// Follows a log that is written in two parts into a zero-filled file. Given the length of the log,
+/// `lens` returns the lengths to try for that file.
 fn check_two_writes(lens: impl Fn(usize) -> Vec<usize>) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("live");

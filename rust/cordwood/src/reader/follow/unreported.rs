@@ -19,7 +19,7 @@ pub(super) enum Answer {
     Wait(WaitReason),
     /// The bytes must be reread before they are reported.
     ReadAgain,
-    /// The bytes will never be a valid fragment, and are reported just as a reader of the whole
+    /// The bytes can never become a valid fragment, and are reported just as a reader of the whole
     /// file would report them.
     Final,
 }
@@ -41,13 +41,13 @@ pub(super) struct Unreported {
     pub(super) passed: Option<(u64, Form)>,
     /// The state of the search for a block that starts with a valid fragment.
     pub(super) probes: Probes,
-    /// The state of the search for data after the first `DETECT_LEN` bytes, which determine the
-    /// log's format.
+    /// The state of the search for data after the first `DETECT_LEN` bytes. Those first bytes
+    /// determine the log's format.
     pub(super) head_probes: Probes,
     /// Whether the next poll must probe more blocks of a replaced file.
     pub(super) is_probing: bool,
     pub(super) retrying: Option<Retrying>,
-    /// The offset of bytes that will never be a valid fragment.
+    /// The offset of bytes that can never become a valid fragment.
     pub(super) known_bad: Option<u64>,
 }
 
@@ -62,15 +62,16 @@ pub(super) struct Unreported {
 pub(super) struct Probes {
     /// The next block to probe after the first one, or 0 to start over.
     next: u64,
-    /// Whether all blocks have been probed since the file was replaced, or since the replacement
-    /// was last reported. `None` if this round of probing has not started.
+    /// Whether the current round of probing has covered all blocks. A round starts after the file
+    /// is replaced, and a new one after each report of the replacement. `None` until a round
+    /// starts.
     pub(super) has_probed_all: Option<bool>,
 }
 
 impl Probes {
     /// Calls `is_it` for each of the next blocks to probe, starting with `first`, until a call
-    /// returns true. Returns whether any call did. To check whether more blocks remain, call
-    /// [`is_unfinished`](Self::is_unfinished).
+    /// returns true. Returns whether any call returned true. To check whether more blocks remain,
+    /// call [`is_unfinished`](Self::is_unfinished).
     pub(super) fn any(
         &mut self,
         first: u64,

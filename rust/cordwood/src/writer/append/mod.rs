@@ -1,4 +1,4 @@
-//! Opens a log to append to it: classifies its end and finds where to append.
+//! Opens a log for appending: classifies its end and determines where to append.
 
 mod recover;
 mod tail;

@@ -32,8 +32,7 @@ pub(in crate::writer) struct Recovered {
 /// follow it. Errors contain `path`. `file` is the path of the file itself, which may be a segment
 /// of a log. `interrupted` can stop the call while it is reading.
 ///
-/// The offsets of records and of the tail, and those in errors, are log offsets. The storage uses
-/// file offsets.
+/// Records, the tail and errors have log offsets. The storage uses file offsets.
 pub(in crate::writer) fn recover(
     storage: &dyn Storage,
     options: &LogFileOptions,
@@ -88,7 +87,7 @@ pub(in crate::writer) fn recover(
 /// Returns the format to use for appending to a log. The format has the given dialect, or the log's
 /// own dialect if none is given. Also returns the detected foreign format if a dialect is given.
 ///
-/// A packed log keeps the compression that its mark names. If the mark is lost, the log keeps the
+/// A packed log keeps the compression named in its mark. If the mark is lost, the log keeps the
 /// compression of its first container. The given compression is only used if the file has neither a
 /// mark nor a container.
 ///
@@ -120,7 +119,7 @@ fn format_of(
     if let (Err(Some(foreign)), None) = (found, named) {
         return Err(Error::new(ErrorKind::Foreign { foreign }, path));
     }
-    // The file might not be a log at all, but the caller named its dialect.
+    // A file that does not look like a log may still be one if the caller named its dialect.
     let foreign = found.err().flatten().filter(|&foreign| foreign != Foreign::Unknown);
     let found = found.ok();
     if let (Some(named), Some(found)) = (named, found)
@@ -214,7 +213,8 @@ fn write_again(
 /// A log before the first append.
 struct LogBefore<'a> {
     grid: Grid,
-    /// The apparent format of a file that does not look like a log but whose dialect was named.
+    /// What the file appears to be, if it does not look like a log. Only set if the dialect was
+    /// named.
     foreign: Option<Foreign>,
     /// The log offset of the end of the file.
     end: u64,
@@ -234,7 +234,7 @@ impl LogBefore<'_> {
         read_at_most(self.storage, start - self.grid.origin, len).map_err(|source| self.failed(source))
     }
 
-    /// Returns the error for a damaged log that could be appended to if it were padded.
+    /// Returns the error for a damaged log, with the hint to pad it.
     fn corruption(&self, region: SkippedRegion) -> Error {
         Error::new(ErrorKind::Corruption { region }, self.path).with_hint(Some(Hint::Pad))
     }
@@ -244,7 +244,7 @@ impl LogBefore<'_> {
     fn new_end(&self, tail: &Tail, region: SkippedRegion) -> Result<u64, Error> {
         // Without a valid fragment, there is no proof that this file is a log. It may be a log
         // whose first record is torn. If the dialect was named, the file may also be a log whose
-        // only records were damaged by a sector that never reached the disk.
+        // only records were damaged because a sector never reached the disk.
         let has_lost_sector =
             self.options.on_torn_tail == OnTornTail::PadToBlock && self.options.dialect.is_some() && tail.is_torn();
         let may_be_log = self.foreign.is_none() && (has_lost_sector || self.is_torn_first(tail.start)?);
@@ -283,10 +283,11 @@ impl LogBefore<'_> {
 
     /// Returns the first padding byte. The other padding bytes are zeros.
     ///
-    /// Zeros alone could complete a torn record whose missing part is all zeros. The record would
-    /// then reappear after it had been reported as lost. The byte 0xff followed by zeros could also
-    /// complete it. But no checksum is valid for two payloads that differ in one byte, so 0xfe is
-    /// used if 0xff would complete the record.
+    /// If the missing part of a torn record is all zeros, padding with zeros alone could complete
+    /// the record. It would then reappear after it had been reported as lost. The byte 0xff
+    /// followed by zeros could also complete a torn record. If it would, 0xfe is used instead. That
+    /// cannot complete the same record, because two payloads that differ in one byte never have the
+    /// same checksum.
     fn padding_byte(&self, tail: &Tail) -> Result<u8, Error> {
         let start = tail.start.max(self.grid.block_start(self.end));
         let bytes = self.read(start, self.end - start)?;
@@ -309,8 +310,8 @@ impl LogBefore<'_> {
     /// Checks whether everything from `start` onward can be the start of a single record: a
     /// truncated header, or a header whose record extends to or past the end of the file.
     fn is_torn_first(&self, start: u64) -> Result<bool, Error> {
-        /// Text that is longer than this is rarely the start of a header. It is more likely to be
-        /// the entire contents of a small file that is not a log.
+        /// Text that is longer than this is rarely the start of a header. It is probably the entire
+        /// contents of a small file that is not a log.
         const TEXT_LEN_MAX: usize = 4;
         let left = self.end - start;
         let bytes = self.read(start, HEADER_LEN as u64)?;
@@ -332,8 +333,8 @@ impl LogBefore<'_> {
         Ok(starts && is_written(&self.grid.dialect.into(), header, block_left) && len as u64 >= left)
     }
 
-    /// Checks whether there is at most a trailer between the checkpoint and `first`. At `first`, a
-    /// record starts, an earlier record continues, or the file ends.
+    /// Checks whether there is nothing, or only a trailer, between the checkpoint and `first`. At
+    /// `first`, a record starts, an earlier record continues, or the file ends.
     fn is_edge(&self, checkpoint: u64, first: u64) -> bool {
         let left = self.grid.block_left(checkpoint);
         let is_trailer = left < HEADER_LEN && (checkpoint..=checkpoint.saturating_add(left as u64)).contains(&first);

@@ -5,8 +5,8 @@ use crate::dialect::{Dialect, Grid, Role};
 use crate::error::Error;
 use crate::format::{KIND_AT, Kind};
 
-/// The number of bytes that a disk writes atomically, as etcd also assumes (`wal/decoder.go`). It
-/// is only used as a hint that a crash could have produced the tail.
+/// The number of bytes that a disk is assumed to write atomically. etcd makes the same assumption
+/// (`wal/decoder.go`). The number is only used as a hint that a crash could have produced the tail.
 const SECTOR_LEN: u64 = 512;
 
 /// The bytes after the last complete record.
@@ -15,15 +15,15 @@ pub(super) struct Tail {
     pub(super) start: u64,
     /// The first reason with the highest severity.
     pub(super) reason: Reason,
-    /// The reason of the last region.
+    /// The reason for the last region.
     pub(super) last: Reason,
-    /// The first region that is damage.
+    /// The first region that counts as damage.
     pub(super) damage: Option<SkippedRegion>,
     /// Whether a sector, or the damaged part of one, is all zeros. Such a sector was never written,
     /// even though the file already had its new length.
     has_zero_sector: bool,
-    /// Whether the tail contains a record that is complete, or would be complete if one flipped bit
-    /// were corrected. Such a record is not the remainder of an interrupted write.
+    /// Whether the tail contains a complete record, possibly with one flipped bit. Such a record is
+    /// not the remainder of an interrupted write.
     has_whole_record: bool,
     /// Whether any byte of the tail is nonzero.
     pub(super) has_data: bool,
@@ -118,7 +118,7 @@ fn has_zero_sector(bytes: &[u8], start: u64) -> bool {
         .any(|sector| !sector.is_empty() && sector.iter().all(|&byte| byte == 0))
 }
 
-/// Checks whether `bytes` contains a complete record, or the first fragment of one that may
+/// Checks whether `bytes` contains a complete record, or the first fragment of a record that may
 /// continue in the next block. Engine metadata is treated like a record. `bytes` is the remainder
 /// of a block after damage. Readers do not search it for records.
 ///

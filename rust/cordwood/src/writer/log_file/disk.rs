@@ -115,8 +115,8 @@ impl LogFile {
                 self.lead_sync(state, &*storage)
             };
         };
-        // Drop the handle while holding the lock, so that `close` never finds a handle held by a
-        // thread that is no longer waiting.
+        // Drop the handle while holding the lock, so that no thread still has a handle when `close`
+        // sees that no thread is waiting.
         drop(storage);
         state.waiting -= 1;
         if state.waiting == 0 {

@@ -21,8 +21,8 @@ use crate::writer::storage::copy_of;
 ///
 /// * [`create`](LogFile::create) and [`create_new`](LogFile::create_new) create a new log.
 ///   [`append_to`](LogFile::append_to) reads an existing log and appends to it, but never directly
-///   after an incomplete record. When LevelDB reuses a log, it does append there, and loses the
-///   records that follow.
+///   after an incomplete record. In contrast, when LevelDB reuses a log, it appends even directly
+///   after an incomplete record, and loses the records that follow.
 /// * Until the log is closed or dropped, the file is locked against a second writer, whether in
 ///   this process or another.
 /// * Threads can share a log by reference. If several threads call
@@ -53,7 +53,7 @@ use crate::writer::storage::copy_of;
 /// file cannot be truncated either, its end is unknown, and every later call fails.
 ///
 /// After a failed sync, every later call also fails. A failed sync cannot be retried, because the
-/// system may have dropped the bytes it could not write, and reports the failure only once. To
+/// system reports the failure only once and may have dropped the bytes it could not write. To
 /// continue, reopen the file with [`append_to`](LogFile::append_to). In the same process,
 /// `append_to` rewrites the bytes after the durable offset, so that the next sync covers them. In
 /// another process, pass a [checkpoint](LogFileOptions::checkpoint) to make `append_to` rewrite the
@@ -88,7 +88,7 @@ pub struct LogFile {
     /// The process that opened the log.
     pub(super) owner: u64,
     pub(super) state: Mutex<State>,
-    /// Notified when a sync succeeds or fails, and when the last thread stops waiting for one.
+    /// Notified when a sync succeeds or fails, and when no thread is waiting for a sync anymore.
     pub(super) sync_ended: Condvar,
 }
 
@@ -100,7 +100,7 @@ impl LogFile {
     }
 
     /// Returns the bytes that followed the last complete record when the log was opened, or `None`
-    /// if no bytes followed it. Depending on the [options](LogFileOptions::on_torn_tail), these
+    /// if no bytes followed it. The [options](LogFileOptions::on_torn_tail) determine whether these
     /// bytes were cut off or kept.
     pub fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail
@@ -249,9 +249,9 @@ impl LogFile {
     /// Prepares to append a record to a log with containers. Returns whether the record must be
     /// synced, either because `syncs` is set or because the policy requires it.
     ///
-    /// If the append will write the record, the open container is closed first. A failed write then
-    /// removes only this record. Otherwise, the record will go into the open container. If the
-    /// buffer is full, it is written first.
+    /// If this append writes the record to the file, the open container is closed first. A failed
+    /// write then removes only this record. Otherwise, the record goes into the open container. If
+    /// the buffer is full, it is written first.
     #[inline(never)]
     fn prepare_container(&self, state: &mut State, record_len: usize, syncs: bool) -> Result<bool, Error> {
         let len = state.encoder.encoded_len_max(record_len);
@@ -373,8 +373,8 @@ impl LogFile {
         Ok(Some(self.options.origin + state.encode(record)))
     }
 
-    /// Writes all records appended so far to the file. They then survive the end of this process,
-    /// but not a machine crash.
+    /// Writes all buffered records to the file. They then survive the end of this process, but not
+    /// a machine crash.
     ///
     /// # Errors
     ///
@@ -523,7 +523,7 @@ impl LogFile {
         state.storage = None;
         self.sync_ended.notify_all();
         // A closed writer may be kept for a long time, so release its memory. Any bytes that
-        // haven't been written are lost, but an error has already reported that loss.
+        // haven't been written are lost, but `finished` is an error in that case.
         state.buffer = Vec::new();
         state.encoder = Encoder::new(state.encoder.offset());
         finished
@@ -531,7 +531,7 @@ impl LogFile {
 
     fn finish(&self, mut state: MutexGuard<'_, State>) -> Result<(), Error> {
         let usable = self.check(&state);
-        // No record can be appended from here on, because it would never be written.
+        // From here on, no records can be appended, because they would never be written.
         state.is_closed = true;
         usable?;
         let State { encoder, buffer, .. } = &mut *state;

@@ -1,5 +1,5 @@
-//! A log file on disk that several threads can append to and that keeps its guarantees when a
-//! write, a sync or the machine fails.
+//! A log file on disk that several threads can append to. It keeps its guarantees even if a write
+//! or a sync fails, or if the machine crashes.
 //!
 //! The rules are in `docs/format/writing.md`.
 

@@ -31,8 +31,8 @@ impl LogFile {
     /// # Errors
     ///
     /// * [`ErrorKind::Io`] if the file cannot be opened or emptied.
-    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the file name contains a log
-    ///   number, as `000012.log` does, and the options contain a different one.
+    /// * [`ErrorKind::Io`] with [`io::ErrorKind::InvalidInput`] if the log number in the file name
+    ///   (12 in `000012.log`) differs from the one in the options.
     /// * [`ErrorKind::Locked`] if another writer has the file open. The file is not changed.
     /// * [`ErrorKind::Unsupported`] if the dialect does not support the log number or the
     ///   compression in the options, or if this build cannot write that compression. The file is
@@ -84,8 +84,8 @@ impl LogFile {
     /// * [`ErrorKind::Locked`] if another writer has the file open.
     /// * [`ErrorKind::WrongDialect`] if the file's fragments are not in the dialect named in the
     ///   options.
-    /// * [`ErrorKind::NeverAppended`] for a RocksDB or Pebble log with a log number or compression.
-    ///   These engines create a new log instead.
+    /// * [`ErrorKind::NeverAppended`] for a RocksDB or Pebble log that has a log number or is
+    ///   compressed. These engines create a new log instead.
     /// * [`ErrorKind::Unsupported`], as in [`create`](Self::create).
     /// * [`ErrorKind::Foreign`] if the file is not a log.
     /// * [`ErrorKind::TornTail`] if the file ends with an incomplete record or with zeros, unless

@@ -17,8 +17,8 @@ use crate::options::{log_options, options};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// The log only syncs on request. Written records survive the end of the process, but can be
-    /// lost if the machine crashes.
+    /// The log only syncs on request. Once written, records survive even if the process is killed,
+    /// but they can be lost if the machine crashes.
     #[default]
     Never,
     /// [`LogFile::close`](crate::LogFile::close) syncs. Every policy except `Never` syncs on close.
@@ -34,22 +34,22 @@ pub enum SyncPolicy {
 
 named! {
     /// Determines when a [`LogFile`](crate::LogFile) writes its records to the operating system.
-    /// Written records survive the end of the process.
+    /// Once written, records survive even if the process is killed.
     ///
     /// [`LogFile::flush`](crate::LogFile::flush), [`LogFile::sync`](crate::LogFile::sync) and
-    /// [`LogFile::close`](crate::LogFile::close) write all records under any policy. The
+    /// [`LogFile::close`](crate::LogFile::close) write all records, regardless of the policy. The
     /// [`SyncPolicy`] determines when the records reach the disk.
     #[derive(Default)]
     pub enum FlushPolicy {
         /// Each append writes its record before it returns, usually in one write. Calls to
         /// [`extend`](crate::LogFile::extend), and appends of more than 256 KiB, use one write per
-        /// 256 KiB. Appended records survive the end of the process, even if it is killed. LevelDB
-        /// also writes each record immediately.
+        /// 256 KiB. Appended records survive even if the process is killed. LevelDB also writes
+        /// each record immediately.
         #[default]
         EveryAppend = "append",
-        /// The log writes on request, once 256 KiB have been buffered, and when it is closed.
-        /// Appending short records takes a fraction of the time it does with `EveryAppend`. If the
-        /// process is killed, up to 256 KiB of records are lost.
+        /// The log buffers its records. It writes them on request, when the buffer reaches 256 KiB,
+        /// and when the log is closed. Appending short records takes a fraction of the time it does
+        /// with `EveryAppend`. If the process is killed, up to 256 KiB of records are lost.
         OnClose = "close",
     }
 }
@@ -68,12 +68,12 @@ named! {
         #[default]
         Refuse = "refuse",
         /// Cuts off the bytes after the last complete record, if a crash could have left them
-        /// there. Refuses any other damage. Damage that one flipped bit would explain is also
-        /// refused, because the record may have been synced. So are files that contain no valid
-        /// fragments, because they may not be logs.
+        /// there. Refuses any other damage. Damage that a single flipped bit could have caused is
+        /// also refused, because the record may have been synced. Files that contain no valid
+        /// fragments are refused too, because they might not be logs.
         Truncate = "truncate",
-        /// Keeps every byte, damaged or not, and appends in the next block. Readers still report
-        /// the region before this block as skipped.
+        /// Keeps every byte, damaged or not, and starts appending at the next block. Readers still
+        /// report the region before this block as skipped.
         PadToBlock = "pad",
     }
 }
@@ -108,15 +108,15 @@ options! {
         /// all segments.
         pub retention_bytes: Option<u64> = None, into with_retention_bytes;
         /// How long a [`SegmentedLog`](crate::SegmentedLog) keeps a segment. Each time a segment
-        /// starts, the log removes the oldest segments that were last changed longer ago than this.
-        /// If a segment's last change is in the future according to the system's clock, the segment
-        /// and all later ones are kept. Default: `None`, which keeps all segments.
+        /// starts, the log removes the oldest segments, as long as their last change was longer ago
+        /// than this. If a segment's last change is in the future according to the system's clock,
+        /// the segment and all later ones are kept. Default: `None`, which keeps all segments.
         pub retention_time: Option<Duration> = None, into with_retention_time;
         /// An offset where a record starts or ends, such as an earlier
         /// [`durable_offset`](crate::LogFile::durable_offset). Everything before it must be known
         /// to be on disk. [`LogFile::append_to`](crate::LogFile::append_to) reads the file from
         /// this offset to find the file's end. It also rewrites the bytes after this offset,
-        /// because a sync may have failed in the process that wrote them. If the checkpoint is
+        /// because the process that wrote them may have failed to sync them. If the checkpoint is
         /// greater than 0, the file must exist. Default: `None`, which reads the file from its
         /// start, and does not rewrite any bytes unless a sync has failed in this process.
         pub checkpoint: Option<u64> = None, into with_checkpoint;
@@ -126,7 +126,7 @@ options! {
         /// [`Dialect::LEVELDB`] for a new log.
         pub dialect: Option<Dialect> = None, into with_dialect;
         /// The number of the log, which is written to each fragment. See [`LogFormat::log_number`].
-        /// A log with a number is never appended to. Default: `None`.
+        /// A numbered log is never appended to. Default: `None`.
         pub log_number: Option<u32> = None, into with_log_number;
         /// The compression of each record or, in the [`PACKED`](Dialect::PACKED) dialect, of each
         /// container. A log with compressed records is never appended to. A packed log keeps its
@@ -135,10 +135,10 @@ options! {
         /// The maximum length of a record in bytes. Longer records are refused with
         /// [`ErrorKind::RecordTooLarge`](crate::ErrorKind::RecordTooLarge). Default:
         /// [`RECORD_LEN_MAX`], 1 GiB, the same as for readers. To read a record of more than 1 GiB,
-        /// a reader needs a higher `record_len_max` as well.
+        /// a reader also needs a higher `record_len_max`.
         ///
         /// This option also limits how much data [`LogFile::append_to`](crate::LogFile::append_to)
-        /// decompresses, following the same rules as for readers. A longer container is treated as
+        /// decompresses, by the same rules that apply to readers. A longer container is treated as
         /// complete without being decompressed. A log whose containers exceed a reader's budget is
         /// refused, unless this option is more than 1 GiB.
         pub record_len_max: u64 = RECORD_LEN_MAX, set with_record_len_max;

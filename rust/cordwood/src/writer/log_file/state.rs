@@ -16,11 +16,12 @@ pub(in crate::writer) struct State {
     pub(super) encoder: Encoder,
     /// Records that haven't been written to the file yet.
     pub(super) buffer: Vec<u8>,
-    /// The length of the file. Every record before this offset is entirely in the file.
+    /// The length of the file. Every record before this offset has been written in full.
     pub(super) written: u64,
     /// Everything before this offset is on disk.
     pub(super) durable: u64,
-    /// Whether the file's name has been synced to disk. Until then, a machine crash can lose the file.
+    /// Whether the file's name has been synced to disk. Until then, a machine crash can lose the
+    /// file.
     pub(super) is_name_durable: bool,
     /// Whether a thread is syncing, which it does without holding the lock.
     pub(super) is_syncing: bool,
@@ -69,8 +70,8 @@ pub(super) struct Failure {
 }
 
 /// If a call fails, the log is rolled back to this position. In a log with containers, this is the
-/// end of the last closed container, so a call that may have to roll back closes the open container
-/// first.
+/// end of the last closed container. Any call that may need to roll back therefore closes the open
+/// container first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     buffered_len: usize,
@@ -117,7 +118,8 @@ impl State {
         });
     }
 
-    /// After a failed write, removes the records appended after `mark` that did not reach the file.
+    /// After a failed write, removes the records that were appended after `mark` but did not reach
+    /// the file.
     pub(super) fn take_back(&mut self, mark: Mark) {
         let (len, offset) = if self.written > mark.offset {
             // Everything before the mark has been written, and so have some bytes after it.

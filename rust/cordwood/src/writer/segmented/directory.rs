@@ -41,7 +41,7 @@ pub trait Directory: Debug + Send + Sync {
         None
     }
 
-    /// Waits until all additions and removals of names in the directory are on disk.
+    /// Waits until all changes to the directory's entries are on disk.
     fn sync(&self) -> io::Result<()>;
 
     /// Returns whether the directory already contained its lock when it was opened. If it did, the
@@ -145,7 +145,8 @@ impl DiskDirectory {
 /// process that created it may have exited before syncing the name.
 fn sync_name(parent: &io::Result<File>, is_new: bool) -> io::Result<()> {
     match sync_directory(parent) {
-        // Another user created the directory, in a parent directory that this user cannot read.
+        // Another user created the directory, in a parent directory that the current user cannot
+        // read.
         Err(error) if !is_new && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreadable_parent_directory_is_only_accepted_for_an_existing_log() {
+    fn an_unreadable_parent_directory_is_accepted_only_for_an_existing_log() {
         let synced = |kind: io::ErrorKind, is_new| sync_name(&Err(kind.into()), is_new).is_ok();
         assert!(synced(io::ErrorKind::PermissionDenied, false));
         assert!(!synced(io::ErrorKind::PermissionDenied, true));

@@ -238,7 +238,8 @@ impl SegmentedLog {
     }
 
     /// Returns how much of the log is on disk, as a log offset. Everything before this offset
-    /// survives a machine crash. After opening, this offset is where the last segment starts.
+    /// survives a machine crash. Right after the log is opened, this is the start of the last
+    /// segment.
     pub fn durable_offset(&self) -> u64 {
         self.status().durable_offset
     }
@@ -305,7 +306,7 @@ impl SegmentedLog {
     /// [`offset`](Self::offset) returns.
     pub fn extend<R: AsRef<[u8]>>(&self, records: impl IntoIterator<Item = R>) -> Result<u64, Error> {
         let mut records = records.into_iter();
-        // A record from the iterator that did not fit in the segment.
+        // A record that the iterator returned but that did not fit in the segment.
         let mut kept: Option<R> = None;
         let (mut count, mut syncs) = (0, false);
         let mut segments = self.lock()?;
@@ -359,7 +360,7 @@ impl SegmentedLog {
         segments.active.try_append(record)
     }
 
-    /// Writes all records appended so far to the last segment, like [`LogFile::flush`].
+    /// Writes all buffered records to the last segment, like [`LogFile::flush`].
     ///
     /// # Errors
     ///
@@ -513,9 +514,9 @@ impl SegmentedLog {
         self.remove_expired(segments, &*directory)
     }
 
-    /// Removes the oldest segments, as specified by `retention_bytes` and `retention_time`, but no
-    /// more than [`EXPIRED_MAX`], because appends wait for the removals. A segment that can't be
-    /// removed, or that another thread is removing, is left for next time.
+    /// Removes the oldest segments according to `retention_bytes` and `retention_time`. Removes at
+    /// most [`EXPIRED_MAX`] at a time, because appends wait for the removals. A segment that can't
+    /// be removed, or that another thread is removing, is left for next time.
     fn remove_expired(&self, segments: &mut Segments, directory: &dyn Directory) -> Result<(), Error> {
         let Some(_pruning) = try_locked(&self.pruning) else {
             return Ok(());
@@ -564,8 +565,8 @@ impl SegmentedLog {
     }
 }
 
-/// Locks the mutex. After a panic in the caller's iterator, the state is still consistent, but the
-/// active segment makes every later call fail.
+/// Locks the mutex. After a panic in the caller's iterator, the state is still consistent, but
+/// every later call fails because the active segment has failed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -592,8 +593,8 @@ fn check_dialect(dialect: Dialect, path: Option<&Path>) -> Result<(), Error> {
     unsupported(Err((dialect, Unsupported::Segments)), path)
 }
 
-/// Checks the format of the existing segments. Sets `options` to the format of the previous segment
-/// if the newest segment does not reveal its own format yet.
+/// Checks the format of the existing segments. If the format of the newest segment can't be
+/// determined yet, sets `options` to the format of the previous segment.
 fn set_format(
     options: &mut LogFileOptions,
     directory: &dyn Directory,

@@ -17,7 +17,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Returns the room in a segment, given a lower and an upper bound for its current length. The
+    /// Returns the room left in a segment, given lower and upper bounds for its current length. The
     /// mark of a packed log does not count as a record.
     pub(super) fn after((end_min, end_max): (u64, u64), format: LogFormat, options: &LogFileOptions) -> Self {
         let is_packed = format.dialect.is_packed();
@@ -30,7 +30,7 @@ impl Room {
         }
     }
 
-    /// Checks whether the segment has no records.
+    /// Checks whether the segment is empty, apart from the mark of a packed log.
     pub(super) fn is_empty(self) -> bool {
         self.end == 0
     }
@@ -45,7 +45,7 @@ impl Room {
             encoded_len(self.end, record_len as u64)
         };
         let end = self.end.saturating_add(len);
-        // The file refuses records longer than the maximum, so such records do not start a new
+        // Appending a record longer than the maximum fails, so such a record does not start a new
         // segment.
         if end > self.segment_len && !self.is_empty() && record_len as u64 <= self.record_len_max {
             return false;

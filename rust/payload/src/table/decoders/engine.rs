@@ -14,8 +14,7 @@ use crate::{Engine, PayloadError, Position, VersionEdit, VersionState, WriteBatc
 pub(super) struct Batches {
     reader: WriteBatchReader,
     families: BTreeMap<u32, Vec<u8>>,
-    /// The operation to continue with, if the rows of the record's earlier operations have been
-    /// taken.
+    /// If the sink has taken only some rows of a record, this is the operation to resume at.
     next: Option<(Engine, Position)>,
 }
 
@@ -33,7 +32,7 @@ impl Batches {
     fn engine_of(&mut self, record: &[u8], sink: &mut dyn Sink) -> Result<Engine, PayloadError> {
         let (batch, fault) = self.reader.read(record)?;
         if let Some(fault) = fault {
-            // A fault that comes before any operation applies to the whole record.
+            // If no operation precedes the fault, it applies to the whole record.
             batch.operations().next().transpose()?;
             sink.fault(Fault {
                 part: Part::Rest,
@@ -148,7 +147,7 @@ impl Decode for LiveFiles {
             if !sink.row(&row) {
                 return false;
             }
-            // Removing this table makes the table of the next row the first one, so there is no
+            // Once this table is removed, the next row's table is the first one, so there is no
             // position to keep.
             state.remove_first_table();
         }

@@ -22,8 +22,8 @@ pub struct Record<'r> {
     pub offset: u64,
     /// The file offset where the record's last fragment ends.
     pub end_offset: u64,
-    /// Whether the record starts after damage in its block. If this is `None`, rows that contain
-    /// the record's offset have no cell for this value.
+    /// Whether the record starts after damage in its block. Rows that contain the record's offset
+    /// also contain this value, unless it is `None`.
     pub is_salvaged: Option<bool>,
     /// The bytes of the record.
     pub data: &'r [u8],
@@ -78,12 +78,12 @@ pub trait Sink {
 /// The result of a decoder.
 type Decoded = Result<bool, Box<Fault>>;
 
-/// A sink for a record with only one row. It passes on the record's faults, and then the row as an
-/// object.
+/// A sink for a record with only one row. It passes the record's faults to `fault`, and then the
+/// row, as an object, to `take`.
 pub struct OneRow<'t> {
     /// Called with the row.
     pub take: &'t mut dyn FnMut(View<'_>),
-    /// Called with each fault. All faults are passed here before the row is passed to `take`.
+    /// Called with each fault, before `take` is called with the row.
     pub fault: &'t mut dyn FnMut(Fault),
 }
 
@@ -174,7 +174,7 @@ impl Decoder {
     /// - `raw`: any records. The row contains the bytes.
     /// - `write-batch`: LevelDB, RocksDB or Pebble write batches. Each operation is a row.
     /// - `version-edit`: LevelDB or RocksDB version edits. Each edit is a row.
-    /// - `live-files`: version edits. Each table that the database has after all edits is a row.
+    /// - `live-files`: version edits. The rows are the tables that are still live after all edits.
     /// - `entity`: Datastore or Firestore entities.
     /// - `json`: JSON text.
     /// - `wandb`: JSON text made from a record. Rows start with the record's offset.

@@ -25,8 +25,8 @@ pub(super) struct Run {
     exit_code: Option<i32>,
 }
 
-/// The strings from the environment records. Each record may contain only some of the strings. A
-/// string that hasn't appeared in any record is empty.
+/// The strings from the environment records. Not every record contains all of them. A string is
+/// empty until a record contains it.
 #[derive(Debug, Clone, Default)]
 struct Environment {
     executable: String,
@@ -276,7 +276,8 @@ impl Decode for Changes {
         true
     }
 
-    /// Passes the record's change to `take`: the new values by name, and the removed names.
+    /// Passes the changes in the record to `take`: the new values by name, and the names of the
+    /// removed values.
     fn value(&mut self, record: &[u8], take: &mut dyn FnMut(View<'_>)) -> Decoded {
         let Some(change) = self.change_in(record)? else {
             return Ok(false);

@@ -89,17 +89,17 @@ fn seconds(microseconds: i64) -> Value<'static> {
 /// printed. The end of the log also ends a line.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Output {
-    /// The unfinished lines at the ends of the streams, in the order in which they started.
+    /// The unfinished lines of the streams, oldest first.
     unfinished: Vec<Line>,
-    /// The length of the part of the text that the sink has already taken, or 0 if the sink had
-    /// room for all rows.
+    /// How many bytes of the record's text the sink has already taken. This is 0 unless the sink
+    /// ran out of room.
     taken_len: usize,
 }
 
 #[derive(Debug, Clone)]
 struct Line {
     is_stderr: bool,
-    /// When the start of the line was printed.
+    /// The time when the start of the line was printed.
     timestamp: Option<i64>,
     text: String,
 }
@@ -220,7 +220,7 @@ pub(super) fn read_value<'r>(
     name: &str,
     value: &mut Value<'r>,
 ) -> Result<Option<Box<Fault>>, Box<Fault>> {
-    // Most values are numbers, which are faster to parse than to check for UTF-8.
+    // Most values are numbers. Parsing a number is faster than checking whether its text is UTF-8.
     if let [b'-' | b'0'..=b'9', ..] = text
         && parse_number(text, 0, Rules::Run, value).is_ok_and(|end| end == text.len())
     {
@@ -230,7 +230,7 @@ pub(super) fn read_value<'r>(
     parse(json, Rules::Run, value).map_or_else(|refused| fault_of(record, json, name, &refused), |()| Ok(None))
 }
 
-/// Returns the fault for a refused value, as an `Err` if the whole record is refused.
+/// Returns the fault for a refused value. If the whole record is refused, the fault is an `Err`.
 #[cold]
 fn fault_of(record: &[u8], json: &str, name: &str, refused: &Refused) -> Result<Option<Box<Fault>>, Box<Fault>> {
     let offset = offset_in(record, json.as_bytes());
@@ -265,7 +265,7 @@ fn same_name(record: &[u8], name: &str) -> Fault {
     Fault::whole(Part::Value, record, PayloadReason::NonCanonical, detail)
 }
 
-/// Returns the names on a path, joined with dots.
+/// Returns the names in a path, joined with dots.
 pub(super) fn joined(path: &[&str]) -> Result<String, TryReserveError> {
     let mut name = String::new();
     for (index, part) in path.iter().enumerate() {

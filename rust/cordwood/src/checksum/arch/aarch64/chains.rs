@@ -1,7 +1,7 @@
-//! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name.
-//! Short data goes through one chain of `crc32c` instructions. Long data is split into three parts,
-//! each with its own chain. The states of the first two parts are then advanced to the end of the
-//! third part.
+//! Uses the `crc32c` instructions in the same arrangement as the x86-64 kernel of the same name. A
+//! short input goes through one chain of `crc32c` instructions. A long input is split into three
+//! parts, each with its own chain. The states of the first two parts are then advanced to the end
+//! of the third part.
 //!
 //! Each instruction waits for the previous one in its chain, but the processor can run instructions
 //! of other chains in the meantime. This kernel has not been benchmarked on AArch64 hardware.
@@ -25,8 +25,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. It isn't inlined, so that `update` stays small enough to be inlined into
-/// every loop over short records.
+/// Handles long inputs. It is kept out of line so that `update` stays small enough to be inlined
+/// into every loop over short records.
 #[target_feature(enable = "crc,aes")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -59,7 +59,7 @@ pub(super) fn one(mut state: u32, data: &[u8]) -> u32 {
     few(state, rest)
 }
 
-/// Handles at most 7 bytes of data. It isn't inlined, so that `one` can be inlined.
+/// Handles at most 7 bytes. It is kept out of line so that `one` can be inlined.
 #[target_feature(enable = "crc")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

@@ -1,4 +1,4 @@
-//! The two kernels for AArch64. `Chain` uses the `crc32c` instructions. For long data, `Chains`
+//! The two kernels for AArch64. `Chain` uses the `crc32c` instructions. For long inputs, `Chains`
 //! runs three chains of these instructions and joins them with PMULL.
 
 #![expect(

@@ -1,7 +1,7 @@
 //! Uses the `crc32` instruction, which processes 8 bytes in three cycles. A new instruction can
-//! start in every cycle, so long data is split into three parts, each with its own chain of `crc32`
-//! instructions. The states of the first two parts are then advanced to the end of the third part.
-//! Short data goes through a single chain.
+//! start in every cycle, so a long input is split into three parts, each with its own chain of
+//! `crc32` instructions. The states of the first two parts are then advanced to the end of the
+//! third part. A short input goes through a single chain.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u16, _mm_crc32_u32, _mm_crc32_u64, _mm_cvtsi64_si128,
@@ -24,8 +24,8 @@ pub(super) fn update(state: u32, data: &[u8]) -> u32 {
     }
 }
 
-/// Handles long data. It isn't inlined, so that `update` stays small enough to be inlined into
-/// every loop over short records.
+/// Handles long inputs. It is kept out of line so that `update` stays small enough to be inlined
+/// into every loop over short records.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn long(state: u32, data: &[u8]) -> u32 {
@@ -74,7 +74,7 @@ pub(super) fn short(mut state: u32, data: &[u8]) -> u32 {
     part_of_word(state, last >> (64 - 8 * rest.len()), rest.len())
 }
 
-/// Handles at most 7 bytes of data. It isn't inlined, so that `one` can be inlined.
+/// Handles at most 7 bytes. It is kept out of line so that `one` can be inlined.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline(never)]
 fn few(mut state: u32, mut rest: &[u8]) -> u32 {

@@ -6,7 +6,7 @@
 //! For each possible length of this tail, a table holds the factors that advance the bytes before
 //! the tail.
 //!
-//! Folding becomes faster than the `crc32` instruction at about 20 bytes. For long data, it is
+//! Folding becomes faster than the `crc32` instruction at about 20 bytes. For long inputs, it is
 //! twice as fast as three chains of that instruction.
 //!
 //! Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
@@ -40,10 +40,10 @@ const LANES: usize = 64;
 ///
 /// # Safety
 ///
-/// The machine must have the features `avx512bw` and `vpclmulqdq`.
+/// The machine must support the features `avx512bw` and `vpclmulqdq`.
 #[inline(always)]
 pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
-    // SAFETY: the machine has the features.
+    // SAFETY: the machine supports the required features.
     unsafe { any(state, data, NOT_COPIED) }
 }
 
@@ -57,13 +57,13 @@ pub(super) unsafe fn update(state: u32, data: &[u8]) -> u32 {
 pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
     const { assert!(APPEND_ROOM >= LANES) };
     if out.capacity() - out.len() < data.len() + APPEND_ROOM {
-        // SAFETY: the machine has the features.
+        // SAFETY: the machine supports the required features.
         let state = unsafe { update(state, data) };
         copy::append(out, data);
         return state;
     }
     let copied = Copied::<true>(out.spare_capacity_mut().as_mut_ptr().cast());
-    // SAFETY: the machine has the features.
+    // SAFETY: the machine supports the required features.
     let state = unsafe { any(state, data, copied) };
     // SAFETY: `out` has room for `data`, and all of `data` has been copied there.
     unsafe { out.set_len(out.len() + data.len()) };
@@ -77,7 +77,7 @@ pub(super) unsafe fn append(state: u32, data: &[u8], out: &mut Vec<u8>) -> u32 {
 /// Same as for [`update`].
 #[inline(always)]
 unsafe fn any<const COPY: bool>(state: u32, data: &[u8], copied: Copied<COPY>) -> u32 {
-    // SAFETY: the machine has the features.
+    // SAFETY: the machine supports the required features.
     unsafe {
         match data.len() {
             0..ONE_MIN => none(state, data, copied),
@@ -225,9 +225,9 @@ impl<const COPY: bool> Copied<COPY> {
 
     /// Loads 1 to 64 bytes into the start of a register and fills the rest with zeros.
     ///
-    /// A 64-byte load that ends with the last of these bytes wouldn't require a mask. However, the
-    /// bytes before them, such as the reference count of a Python object, may have just been
-    /// written, and the load would have to wait for that store.
+    /// A 64-byte load that ends with the last of these bytes wouldn't require a mask. However, it
+    /// would also load the bytes before them. If those have just been written, as a Python object's
+    /// reference count may have been, the load would have to wait for the store.
     #[target_feature(enable = "avx512bw")]
     #[inline]
     fn load_part(&mut self, bytes: &[u8]) -> __m512i {
@@ -255,8 +255,8 @@ impl<const COPY: bool> Copied<COPY> {
     }
 }
 
-/// Adds `state` to the start of a register. If fewer than 4 bytes were loaded there, the rest of
-/// the state is added to the bytes that follow, as required.
+/// Adds `state` to the start of a register. This is correct even if fewer than 4 bytes were loaded,
+/// because the rest of the state belongs to the bytes that follow.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn plus(register: __m512i, state: u32) -> __m512i {
@@ -346,7 +346,8 @@ mod tests {
     fn append_writes_at_most_one_register_past_the_end() {
         const SPARE: u8 = 0xa5;
         if !Kernels::all().any(|kernel| matches!(kernel, Kernels::Fold512(_))) {
-            // The test `kernels_unsupported_by_the_processor_are_printed` reports the skipped kernel.
+            // The test `kernels_unsupported_by_the_processor_are_printed` reports the skipped
+            // kernel.
             return;
         }
         for len in (0..=1024).chain([4096, 4097, 32_761]) {
@@ -354,7 +355,7 @@ mod tests {
             let mut out = vec![SPARE; len + 3 * APPEND_ROOM];
             out.clear();
             for start in [0, 1, 63] {
-                // SAFETY: the machine has the features.
+                // SAFETY: the machine supports the required features.
                 unsafe { append(0, &data[start..start + len], &mut out) };
                 assert_eq!(out, data[..len]);
                 // SAFETY: the whole allocation was initialized above.
