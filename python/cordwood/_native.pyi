@@ -140,12 +140,12 @@ class Record:
 class Position:
     """An offset in a log, together with marks that identify the log. Returned by `Follower.position`.
 
-    An offset is valid in only one log, so a position also contains checksums. They cover some bytes
-    before the offset, from the log's first block and from the block before the offset. In a
-    segmented log, a position also contains a checksum of the end of the previous segment. When
-    reading or following starts at a position, these checksums are compared with the log. If any of
-    them differ, the position belongs to a different log, and `LogChangedError` is raised. A log is
-    still the same log after it has grown, been copied or renamed, or lost its oldest segments. A
+    An offset is valid in only one log, so a position also contains checksums. They cover bytes that
+    precede the offset: some in the log's first block, and some in the block before the offset. In a
+    segmented log, a position also contains a checksum of the end of the previous segment. When a
+    log is read or followed from a position, these checksums are compared with those of the log. If
+    any of them differ, the position belongs to a different log, and `LogChangedError` is raised. A
+    log remains the same log even if it grows, is copied or renamed, or loses its oldest segments. A
     block that contains damage is not compared. A position at offset 0 matches any log.
 
     `str(position)` returns a short string without line breaks, and `Position(text)` restores the
@@ -182,7 +182,7 @@ class Reader:
     Iterating yields each record as `bytes`. A torn tail, the incomplete end left by a crash, ends
     the iteration without an error and is reported by `outcome`. `skipped` lists the bytes that were
     not returned, so every byte in the file is accounted for. A `with` statement closes the reader;
-    the end of a loop doesn't.
+    a loop doesn't.
 
     A reader has a single position. A second loop continues where the first one ended, as does
     `next(reader)`, which returns the next record.
@@ -204,11 +204,11 @@ class Reader:
             path may name the directory of a segmented log, which is read as a single log whose
             offsets continue from one segment to the next. A path in `bytes` would be read as
             content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-            the object's current position. If an `mmap`'s file is truncated while the log is being
-            read, the operating system kills the process (`SIGBUS`), as it does any program that
-            reads beyond the end of a mapped file. If a file might be truncated, pass its path
-            instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`), an
-            `fsspec.OpenFile` or a `UPath`. These are read through fsspec. A tuple of an obstore
+            the object's current position. If the file behind an `mmap` is truncated while the log
+            is being read, the operating system kills the process (`SIGBUS`). This happens to any
+            program that reads beyond the end of a mapped file. If a file might be truncated, pass
+            its path instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`),
+            an `fsspec.OpenFile` or a `UPath`. These are read through fsspec. A tuple of an obstore
             store and a path in it is also accepted, and so is an object with `size()` and
             `read_range(start, end)`. All five kinds are read in ranges of up to 16 MiB, and four
             ranges are read ahead.
@@ -223,9 +223,9 @@ class Reader:
             `cordwood.types.DetectedDialect`.
         log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
             of the number in the file's name. Fragments with another number are left over from an
-            older log. If the entire file is left over, a warning is logged to the `cordwood`
-            logger. Default: `None`, which means the number in the file's name or, if there is none,
-            the number of the first valid fragment.
+            older log. If the entire file is left over from an older log, a warning is logged to the
+            `cordwood` logger. Default: `None`, which means the number in the file's name or, if
+            there is none, the number of the first valid fragment.
         compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
             `"zstd"`. Default: `None`, which means the compression stated at the start of the log.
         on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
@@ -250,8 +250,8 @@ class Reader:
             created, or since its last seek). In a packed log, the total length of the records in
             one container is at most 256 MiB. A record that would exceed one of these two limits
             raises `RecordTooLargeError` under every policy. The record is neither skipped nor
-            consumed. A value above the default also replaces the 256 MiB in these limits. Default:
-            1 GiB.
+            consumed. If `record_len_max` is above the default, it also replaces the 256 MiB in
+            these limits. Default: 1 GiB.
         storage_options: The arguments for the fsspec file system of a URL, such as
             `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
             Default: `None`, which means fsspec's own configuration.
@@ -262,8 +262,9 @@ class Reader:
         TypeError: `source` has an unsupported type, or is a text file.
         ModuleNotFoundError: `source` is a URL, but fsspec, or a package that fsspec needs for this
             URL, is not installed.
-        ValueError: An option has an invalid value, a log number or compression is given for a
-            dialect that does not support it, or fsspec does not know the file system of a URL.
+        ValueError: An option has an invalid value, or fsspec does not know the file system of a
+            URL. Also raised if a log number or compression is given for a dialect that does not
+            support it.
 
     Each step of an iteration over the reader, `records` or `record_batches` can raise:
 
@@ -326,16 +327,16 @@ class Reader:
 
         Args:
             target_len: A batch is complete once it contains at least this many bytes. It is also
-                complete once it contains 65,536 records, or one record for every 16 bytes of
-                `target_len` if that is more. A batch may be shorter before damage that has to be
-                reported, and at the end of the log. Default: 256 KiB.
+                complete once it contains 65,536 records or one record for every 16 bytes of
+                `target_len`, whichever is more. A batch may be shorter if the log ends after it, or
+                if damage after it has to be reported. Default: 256 KiB.
             threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
                 MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
                 long, up to a maximum of 8 MiB. The number of parts in memory exceeds the number of
                 threads by at most two. The records and their order are the same for any number of
-                threads. Only one thread is used for an object with `read`, a log with log numbers,
-                a file with fewer than two parts per thread, or any source under the policy
-                `"stop"`. Default: 1.
+                threads. Only one thread is used if the source is an object with `read`, if the log
+                has log numbers, if the file has fewer than two parts per thread, or if the policy
+                is `"stop"`. Default: 1.
 
         Returns:
             An iterator of `RecordBatch`. Batches are never empty.
@@ -365,7 +366,7 @@ class Reader:
         """
     @property
     def dialect_known(self) -> bool:
-        """Whether the dialect was named or can be detected.
+        """Whether the dialect was specified or can be detected.
 
         If the dialect is unknown, the log is read as `"leveldb"`. Reads the source if the dialect
         has to be detected.
@@ -449,7 +450,7 @@ class Reader:
         """
     @property
     def ok(self) -> bool:
-        """Whether no damage has been found so far.
+        """True if no damage has been found so far.
 
         Only regions with severity `"corruption"` count as damage; a torn tail doesn't. There may be
         damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
@@ -463,11 +464,11 @@ class Reader:
         """How reading ended. `"unfinished"` until it ends."""
     @property
     def other_log_number(self) -> int | None:
-        """If everything read so far belongs to another log, the number of that log. Otherwise `None`.
+        """The number of another log if everything read so far belongs to that log, otherwise `None`.
 
-        This is never the number in the file's name or in `log_number`. If it isn't `None`, either
-        the file was recycled and no record has been written to the new log yet, or the file was
-        renamed or copied.
+        This is never the number in the file's name or in `log_number`. A value other than `None`
+        has one of two causes: either the file was recycled and no record has been written to the
+        new log yet, or the file was renamed or copied.
 
         Raises:
             ClosedError: The reader is closed.
@@ -503,7 +504,7 @@ class RecordBatch:
     than copied, and don't change while an object refers to them.
 
     `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-    `IndexError` if there is no record `i`. A slice returns a list, and iterating yields every
+    `IndexError` if there is no record `i`. Slicing returns a list, and iterating yields every
     record.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -541,7 +542,7 @@ class RecordBatch:
         C data interface.
 
         Args:
-            requested_schema: Ignored, which the interface permits. The consumer casts the columns
+            requested_schema: Ignored, as the interface allows. The consumer casts the columns
                 itself. Default: `None`.
 
         Returns:
@@ -573,7 +574,7 @@ class Follower:
     An `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
     thread. The iteration ends after `timeout` seconds without a record, and a new iteration
     continues from the same position. `next(follower)` performs one step of the iteration. A `with`
-    or `async with` statement closes the follower; the end of a loop doesn't.
+    or `async with` statement closes the follower; a loop doesn't.
 
     Threads may share a follower, even while one of them waits. If another thread closes the
     follower, the waiting thread gets a `ClosedError`. After a fork, both processes can continue
@@ -599,19 +600,19 @@ class Follower:
         on_corruption: Same as for `Reader`, except that `"salvage"` is not supported. Default:
             `"raise"`.
         on_rotation: How to react to a rotation. A rotation means that the file at the path has been
-            replaced or removed. The follower reacts once it has returned everything in the old
-            file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a file at the
-            path, and continue at its start. `tell`, `skipped` and `outcome` then describe the new
-            file. If a new file appears at the path and is replaced before the next poll, the
-            follower silently misses it. Use `"reopen"` only if the time between rotations is much
-            longer than `poll_interval`. `"stop"`: end the iteration for good, and report the end in
-            `outcome`. With `"reopen"` and `"stop"`, a warning is logged to the `cordwood` logger if
-            the old file ended in an incomplete record. Default: `"raise"`.
+            replaced or removed. The follower reacts to this only after it has returned everything
+            in the old file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
+            file at the path, and continue at its start. `tell`, `skipped` and `outcome` then
+            describe the new file. If a new file appears at the path and is replaced before the next
+            poll, the follower silently misses it. Use `"reopen"` only if the time between rotations
+            is much longer than `poll_interval`. `"stop"`: end the iteration for good, and report
+            the end in `outcome`. With `"reopen"` and `"stop"`, a warning is logged to the
+            `cordwood` logger if the old file ended in an incomplete record. Default: `"raise"`.
         poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
         retry_time: Apparent damage may be a write still in progress if no valid block follows it.
             Before reporting such damage, the follower rereads the bytes at least three times, over
             at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
-        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
 
     Raises:
         LogChangedError: `start` is a position in another log.
@@ -620,7 +621,7 @@ class Follower:
         TypeError: `path` is not a path.
         ValueError: An option has an invalid value.
 
-    Each step of the iteration, and `poll`, can raise:
+    Both `poll` and each step of the iteration can raise:
 
     * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, and the
       policy is `"raise"`. The next step resumes after the damage or the record.
@@ -685,8 +686,8 @@ class Follower:
             `outcome` says whether more can follow.
 
         Raises:
-            CordwoodError: The log is damaged or the file has changed. The exception is the same as
-                in a step of the iteration.
+            CordwoodError: The log is damaged or the file has changed. Iteration raises the same
+                exceptions.
             OSError: The file cannot be read.
             ClosedError: The follower is closed.
 
@@ -718,16 +719,17 @@ class Follower:
     def position(self) -> Position:
         """Returns the position at the end of the data returned or skipped so far.
 
-        A position also identifies the log. To continue later at the offset that `tell` returns now,
-        pass the position to a new follower as `start`. If there is a different log at the path by
-        then, the new follower raises `LogChangedError`. To store a position, convert it with `str`.
+        A position contains the offset that `tell` returns, and also identifies the log. To continue
+        at that offset later, pass the position to a new follower as `start`. If there is a
+        different log at the path by then, the new follower raises `LogChangedError`. To store a
+        position, convert it with `str`.
 
         Returns:
             A `Position`. To determine it, at most two blocks of the file are read.
 
         Raises:
             ClosedError: The follower is closed.
-            LogTruncatedError: The file has become shorter.
+            LogTruncatedError: The file has shrunk.
             OSError: The file cannot be read.
 
         >>> with cordwood.open("live.log", "w") as writer:
@@ -759,7 +761,7 @@ class Follower:
         """
     @property
     def ok(self) -> bool:
-        """Whether no damage has been found so far.
+        """True if no damage has been found so far.
 
         Only regions with severity `"corruption"` count as damage; a torn tail doesn't.
         """
@@ -769,10 +771,10 @@ class Follower:
         """The number of bytes not returned so far, including any regions that aren't in `skipped`."""
     @property
     def outcome(self) -> Outcome:
-        """How following ended, or `"unfinished"` until it ends.
+        """How the follower finished, or `"unfinished"` if it hasn't finished yet.
 
-        The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
-        `"clean"` after the trailer of a closed Pebble log. After a rotation with
+        The outcome is `"stopped"` if the follower found damage and the policy is `"stop"`. It is
+        `"clean"` if the follower reached the trailer of a closed Pebble log. After a rotation with
         `on_rotation="stop"`, it is `"torn_tail"` if the old file ends with bytes that are not a
         complete record, and otherwise `"clean"`.
         """
@@ -784,7 +786,7 @@ class Follower:
         """The log's number, or `None` if the log has no number or the number isn't known yet."""
     @property
     def compression(self) -> CompressionName | None:
-        """How records are compressed: `"zstd"`, or `None` if they aren't, or if this isn't known yet."""
+        """The records' compression: `"zstd"`, or `None` if there is none or it isn't known yet."""
     @property
     def path(self) -> str:
         """The file's path."""
@@ -820,21 +822,21 @@ class Writer:
 
     To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 
-    By default, a record survives a crash or kill of this process once `append` has returned. Synced
-    records also survive a machine crash. A `with` statement closes the writer.
+    By default, once `append` has returned, the record survives even if this process crashes or is
+    killed. Synced records also survive a machine crash. A `with` statement closes the writer.
 
     Threads may share a writer, and each record is written whole. A file stays locked until its
-    writer is closed. The lock keeps out a second writer, both in this process and in any other
-    process that checks the lock, as all programs that use cordwood do. A writer belongs to the
-    process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
-    `OSError`, and closing or dropping the writer has no effect.
+    writer is closed. The lock keeps out a second writer in this process, and in any other process
+    that checks the lock. All programs that use cordwood check it. A writer belongs to the process
+    that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
+    closing or dropping the writer has no effect.
 
     A failed write to a file is undone: the file is truncated to the end of its last complete
     record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
-    call fails. It is then unknown which bytes after `durable_offset` are on disk, and a second sync
-    would not settle the question. To recover, close the log and reopen it with `"a"` in this
-    process. Reopening rewrites the uncertain part. If a write to an object fails, the writer does
-    not use the object again.
+    call fails. It is then impossible to tell which bytes after `durable_offset` are on disk, and a
+    second sync would not help. To recover, close the log and reopen it with `"a"` in this process.
+    Reopening rewrites the uncertain part. If a write to an object fails, the writer does not use
+    the object again.
 
     An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
     the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -849,9 +851,9 @@ class Writer:
         mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
             existing one. `"a"`: append to the file, or create it if it does not exist. For an
             object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
-        dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-            end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
-            `"a"`, the file's dialect as detected by `Reader`.
+        dialect: How the bytes are laid out, as in `Reader`. For Pebble, closing also writes the
+            end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file. If `"a"`
+            opens an existing file, `None` means the dialect that `Reader` detects.
         log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
             carries it. You cannot append to a log with a number. Default: `None`. The fragments
             then carry no number and are laid out as in `"leveldb"`, even if the file's name
@@ -860,27 +862,28 @@ class Writer:
             `"zstd"`. You cannot append to a compressed log. Default: `None`, which means that
             records are not compressed.
         flush: For a path, when to pass records to the operating system, which keeps them even after
-            this process ends. `"append"`: before each `append` returns, in one write. A record
-            longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
+            this process ends. `"append"`: before each `append` returns. Each record takes one
+            write, or one write per 256 KiB if it is longer. `extend` makes one write per 1,024
             records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
-            `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
-            cannot pass `flush`. Default: `None`, which means `"append"`.
-        sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-            sync=True)`. `"never"`: no other syncs, except that each segment of a segmented log is
-            synced before the next one starts. `"close"`: when the writer is closed. `"append"`:
-            before each `append` returns, and when the writer is closed. Default: `"never"`.
+            `sync` or `close`. If the sink is an object, you cannot pass `flush`: records are always
+            buffered, as under `"close"`. Default: `None`, which means `"append"`.
+        sync: When to wait for records to reach the disk, apart from calls to `sync()` and
+            `append(..., sync=True)`. `"never"`: only in those calls. However, each segment of a
+            segmented log is synced before the next one starts. `"close"`: when the writer is
+            closed. `"append"`: before each `append` returns, and when the writer is closed.
+            Default: `"never"`.
         sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
             long ago. Closing the writer syncs too. No thread runs in the background, so a sync
             never happens just because time has passed. You cannot combine `sync_interval` with
             `sync`. Default: `None`.
         on_torn_tail: For `"a"`, how to treat a file that does not end with a complete record.
             `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
-            left after the last complete record. An exception is raised for any other damage, for
-            damage that a single flipped bit can explain, and for a file without any valid fragment.
-            `"pad"`: keep every byte, damaged or not, and continue in the next block. Readers keep
-            reporting the skipped bytes. A damaged file without any valid fragment is accepted only
-            if you pass `dialect` and a crash may have left the file in this state. Otherwise, it
-            raises an exception. Default: `"refuse"`.
+            left after the last complete record. An exception is raised if there is any other
+            damage, if a single flipped bit can explain the damage, or if the file has no valid
+            fragment. `"pad"`: keep every byte, damaged or not, and continue in the next block.
+            Readers keep reporting the skipped bytes. A damaged file that has no valid fragment
+            raises an exception, unless you pass `dialect` and a crash may have left the file in
+            this state. Default: `"refuse"`.
         checkpoint: For `"a"`, a file offset where a record starts or ends, such as an earlier
             `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
             file from the checkpoint onward to find the end of the log, then rewrites the bytes
@@ -888,15 +891,15 @@ class Writer:
             than 0, the file must exist. Default: `None`. The file is then read from the start, and
             bytes are rewritten only if a sync of this file has failed in this process.
         segment_len: For `"a"`, the maximum length of a segment in bytes. Pass `segment_len` to
-            write a segmented log, which is a directory of files. A segment exceeds this length only
-            if its first record alone does. `sink` is the directory, which is created if it does not
+            write a segmented log, which is a directory of files. A segment is longer only if its
+            first record doesn't fit. `sink` is the directory, which is created if it does not
             exist. All offsets, including `checkpoint`, are log offsets: they continue from one
             segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
             read. Default: `None`, which means that the log is one file.
         retention_bytes: The number of bytes to keep in the older segments of a segmented log. Each
-            time a new segment starts, an older segment is removed if there are at least this many
-            bytes between it and the new one. Only closed and synced segments are removed, whether
-            or not a reader has read them. Default: `None`, which keeps all segments.
+            time a new segment starts, the oldest segments are removed, as long as at least this
+            many bytes remain before the new segment. Only closed and synced segments are removed,
+            whether or not a reader has read them. Default: `None`, which keeps all segments.
         retention_time: The number of seconds to keep a segment of a segmented log. Each time a new
             segment starts, segments are removed, oldest first. Removal stops at the first segment
             whose file has changed within this time. If a segment's last change is in the future,
@@ -904,21 +907,21 @@ class Writer:
         record_len_max: The maximum length of a record in bytes. A longer record raises
             `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
             decompressed to find its end. The rules are the same as for a `Reader`. Default: 1 GiB,
-            as for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than
-            1 GiB.
+            as in `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than 1
+            GiB.
 
     Raises:
         OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-            other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`,
+            other than `log_number`, or no record starts or ends at `checkpoint`. In mode `"x"`,
             `FileExistsError` is raised if the file exists. With a `checkpoint`, `FileNotFoundError`
             is raised if the file is missing.
         BlockingIOError: Another writer has the file open.
-        TornTailError: For `"a"`, the file ends with an incomplete record or with zeros, and
+        TornTailError: In mode `"a"`, the file ends with an incomplete record or with zeros, and
             `on_torn_tail` is `"refuse"`.
-        CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
-            damage.
-        DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log you
-            cannot append to because it has a log number or is compressed.
+        CorruptionError: In mode `"a"`, the file is damaged in a way that `on_torn_tail` does not
+            accept.
+        DialectError: In mode `"a"`, the file is not a log, or not in the given dialect. Also raised
+            if the log has a log number or is compressed, because you cannot append to such a log.
         OverflowError: An integer is negative or too large for its option.
         TypeError: `sink` is not a path and has no `write`, or is a text file.
         ValueError: An option has an invalid value or is not allowed here, such as a log number or
@@ -972,8 +975,8 @@ class Writer:
             RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
                 the log.
             MemoryError: There is not enough memory for the record, so it is not in the log. If
-                there is enough memory for the record but not for the returned offset, the record is
-                in the log, and `tell()` returns the offset after it.
+                memory runs out only when the returned offset is created, the record is in the log,
+                and `tell()` returns the offset after it.
 
         >>> with cordwood.open("example.log", "w") as writer:
         ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -990,9 +993,9 @@ class Writer:
         all of them. `tell` returns the offset where the log ends.
 
         Args:
-            records: An iterable of `bytes` or other buffers, or a column of bytes or text with
-                `__arrow_c_array__` or `__arrow_c_stream__`, such as a column of a `pyarrow.Table`.
-                Text is appended as UTF-8.
+            records: An iterable of `bytes` or other buffers, or a column of bytes or text, such as
+                a column of a `pyarrow.Table`. A column must have `__arrow_c_array__` or
+                `__arrow_c_stream__`. Its text is appended as UTF-8.
 
         Returns:
             The number of records appended.
@@ -1000,7 +1003,7 @@ class Writer:
         Raises:
             OSError: Same as for `append`. Also raised if the column's stream fails.
             TypeError: A record is not bytes-like, or `records` is a single record, a string, a
-                table or a column of another type.
+                table, or a column of a type other than bytes or text.
             ValueError: A record in a column is null. The message contains the record's index.
             ClosedError: The writer is closed.
             MemoryError: Same as for `append`.
@@ -1023,9 +1026,9 @@ class Writer:
         (0, 10)
         """
     def flush(self) -> None:
-        """Passes all records so far to the operating system or the sink.
+        """Passes all records appended so far to the operating system or to the sink.
 
-        The written records survive the end of this process, but not a machine crash.
+        The records then survive if this process ends or crashes, but not if the machine crashes.
 
         Raises:
             OSError: Same as for `append`.
@@ -1065,7 +1068,7 @@ class Writer:
 
         Raises:
             OSError: The segment cannot be created. The writer stays usable. Also raised if a write
-                or a sync fails, as for `sync`.
+                or a sync fails, as in `sync`.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
 
@@ -1091,7 +1094,7 @@ class Writer:
 
         Raises:
             OSError: A segment cannot be removed. The writer stays usable. Also raised if a sync
-                fails, as for `sync`.
+                fails, as in `sync`.
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The log is not segmented.
             ClosedError: The writer is closed.
@@ -1121,8 +1124,8 @@ class Writer:
                 record.
 
         Raises:
-            OSError: A write or a sync failed, as for `sync`, or `offset` is past the end of the log
-                (`errno.EINVAL`).
+            OSError: A write or a sync failed, as in `sync`. Also raised if `offset` is past the end
+                of the log (`errno.EINVAL`).
             OverflowError: `offset` is negative.
             io.UnsupportedOperation: The sink doesn't have a file descriptor.
             ClosedError: The writer is closed.
@@ -1142,9 +1145,9 @@ class Writer:
         """
     @property
     def discarded_tail(self) -> SkippedRegion | None:
-        """The region after the last complete record when the log was opened with `"a"`, or `None`.
+        """The region that followed the last complete record when `"a"` opened the log, or `None`.
 
-        `on_torn_tail` determines whether the region was cut off or kept.
+        The region was cut off or kept, depending on `on_torn_tail`.
         """
     @property
     def dialect(self) -> DialectName:
@@ -1274,9 +1277,10 @@ class VersionState:
         """Returns the numbers that the edits contain.
 
         Returns:
-            A tuple of four items: the last value of each numeric field, by field name; the smallest
-            log number that each column family still needs; the synced length in bytes of each log
-            that RocksDB tracks; and whether LevelDB knows all fields.
+            A tuple of four items. The first is the last value of each numeric field, by field name.
+            The second is the smallest log number that each column family still needs. The third is
+            the synced length in bytes of each log that RocksDB tracks. The fourth is true if
+            LevelDB knows all fields.
         """
     def tables(self) -> list[tuple[int, bytes | None, dict[str, Any]]]:
         """Returns the tables, sorted by column family, level and number.
@@ -1347,35 +1351,35 @@ def verify(
 ) -> Results[Report]:
     """Reads a log to the end, and reports on its contents and any damage.
 
-    Damage does not raise an exception. The log is read under the policy `"salvage"`, so the report
+    Damage does not raise an exception. The log is read with the policy `"salvage"`, so the report
     covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
     of records that LevelDB and the policy `"skip"` would drop.
 
     If damage is found in a log with a log number, and the source can seek, the log is read a second
     time. The report then describes the second pass. This matters while RocksDB or Pebble is
-    overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
-    record may be written a moment later.
+    overwriting an older log with a new one. The first pass may see bytes of the older log where a
+    new record is written a moment later.
 
     Args:
-        source: A source as for `Reader`, or a `Split`. To read many logs, pass a directory, which
-            stands for all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a
-            list of paths, URLs, directories, patterns and splits.
-        threads: How many threads to read with, 1 to 256. The report is the same for any number of
-            threads. Only one thread is used for an object with `read`, a log with log numbers, or a
-            file with less than about 2 MiB per thread. If there are many logs, several are read at
-            a time. Default: 1.
+        source: Any source that `Reader` accepts, or a `Split`. To read many logs, pass a directory,
+            a pattern such as `"*.log"`, or a list of paths, URLs, directories, patterns and splits.
+            A directory stands for all logs in it and its subdirectories.
+        threads: The number of threads to read with, from 1 to 256. The report is the same for any
+            number of threads. Only one thread is used for an object with `read`, a log with log
+            numbers, or a file with less than about 2 MiB per thread. If there are many logs,
+            several are read at a time. Default: 1.
         dialect: Same as for `Reader`. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
-        start: A file offset in bytes, as for `Reader`. Default: 0.
-        end: A file offset in bytes, as for `Reader`. Default: `None`.
+        start: A file offset in bytes, as in `Reader`. Default: 0.
+        end: A file offset in bytes, as in `Reader`. Default: `None`.
         verify_checksums: Same as for `Reader`. Default: `True`.
-        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
         storage_options: Same as for `Reader`. Default: `None`.
-        progress: A function to call after each read, in the thread that did the read. It gets the
-            number of new bytes read: at most a few MiB, or 0 if the bytes had been read before. If
-            the length of the source is known, the numbers add up to at most that length. If
-            `progress` raises, so does this function. Default: `None`.
+        progress: A function to call after each read, in the thread that did the read. Its argument
+            is the number of new bytes, at most a few MiB. It is 0 if all bytes in this read had
+            been read before. If the length of the source is known, the numbers add up to at most
+            that length. If `progress` raises, so does this function. Default: `None`.
 
     Returns:
         The report, whose `ok` is true if there is no damage. If there are many logs, a `Results`,
@@ -1435,7 +1439,7 @@ def salvage(
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Results[Report]:
-    """Reads a log under the policy `"salvage"`, and writes all its records to a new log.
+    """Reads a log with the policy `"salvage"` and writes all its records to a new log.
 
     The source is not changed. The new log is written under a temporary name in the directory of
     `destination`, synced, and then renamed, so once a file has its final name, it is complete. If
@@ -1443,7 +1447,7 @@ def salvage(
     unfinished log is removed.
 
     Args:
-        source: A source as for `Reader`, or many logs as for `verify`, but not splits.
+        source: Any source that `Reader` accepts, or many logs as in `verify`, but no splits.
         destination: The path of the new log, which must not exist. If there are many logs,
             `destination` is a directory, which is created if it does not exist. Each new log keeps
             the old log's path relative to the directory or pattern in `source`. The new log has the
@@ -1452,7 +1456,7 @@ def salvage(
         dialect: Same as for `Reader`. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
-        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
         repair_bit_flips: Also write each record whose damage can be explained by a single flipped
             bit, with that bit flipped back. The report gives the number of these records as
             `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
@@ -1461,14 +1465,14 @@ def salvage(
         progress: Same as for `verify`. Default: `None`.
 
     Returns:
-        The report on `source`, or a `Results` for many logs, as for `verify`.
+        The report on `source`. If there are many logs, a `Results`, as in `verify`.
 
     Raises:
         DialectError: `source` is not a log.
         FileExistsError: A file already exists at `destination`. It is not changed.
         OSError: The source cannot be opened or read, or the new log cannot be written. Also raised
-            if `destination` has the name of a segment, or if the number in its name differs from
-            the number in the records.
+            if `destination` is named like a segment, or if the number in its name differs from the
+            number in the records.
         OtherLogError: All of `source` belongs to another log, whose number is neither the number in
             the file's name nor `log_number`. No new log is written.
         OverflowError: An integer is negative or too large for its option.
@@ -1505,7 +1509,7 @@ class Scan:
         """Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
 
         Args:
-            requested_schema: Ignored, which the interface permits. The consumer casts the columns
+            requested_schema: Ignored, as the interface allows. The consumer casts the columns
                 itself. Default: `None`.
 
         Returns:
@@ -1533,7 +1537,7 @@ class Scan:
 
     @property
     def ok(self) -> bool:
-        """Whether no damage has been found so far.
+        """True if no damage has been found so far.
 
         This covers all sources. Only regions with severity `"corruption"` count as damage. If the
         table has been read several times, only the most recently started read is considered.
@@ -1643,10 +1647,10 @@ def index(
     A `Reader` is faster for reading all records in order.
 
     Args:
-        sources: The path of a log or a segmented log; a directory, to index all logs in it and its
-            subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
-            numbered in the order of the sources. URLs, bytes and objects with `read` are not
-            accepted.
+        sources: The path of a log or a segmented log, a directory, a pattern such as `"*.log"`, or
+            an iterable of these. A directory stands for all logs in it and its subdirectories. The
+            records are numbered in the order of the sources. URLs, bytes and objects with `read`
+            are not accepted.
         dialect: Same as for `Reader`.
         log_number: Same as for `Reader`.
         compression: Same as for `Reader`.
@@ -1723,28 +1727,28 @@ def scan(
 
     Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
     DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
-    one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-    the table, cordwood opens only the files in directories that you pass, to determine which of
-    them are logs.
+    one batch is in memory at a time, unless the consumer keeps the batches. If you pass a
+    directory, cordwood opens its files right away, to determine which of them are logs. All other
+    files are opened only when a consumer reads the table.
 
     If reading fails, the consumer raises its own exception with cordwood's message. After an error,
     a stream doesn't return any more batches.
 
     Args:
-        sources: A source as for `Reader` (such as a path, a URL, bytes, or an object with `read`),
-            a `Split`, a directory, a pattern such as `"*.log"`, or an iterable of these. A
+        sources: Any source that `Reader` accepts (such as a path, a URL, bytes, or an object with
+            `read`), a `Split`, a directory, a pattern such as `"*.log"`, or an iterable of these. A
             directory stands for all logs in it and its subdirectories. An iterable is read in
             order. An object with `read` can be read twice only if it can seek. Files in a directory
             are left out if they are not logs. If several names lead to the same file, for example
             through a link, the file is read once, under the first name. A repeated URL is also read
             only once.
         columns: The names of the columns, in order. `"offset"`: the file offset of the record,
-            `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
-            offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
-            path of the log, as a dictionary of text, or null if the log has none; `"salvaged"`:
-            whether the record starts after damage in the same block. Without `"record"`, records
-            are checked but not copied. Default: `None`, which means `"offset"` and `"record"`, plus
-            `"path"` if `sources` is a directory, a pattern or an iterable.
+            `uint64`. `"record"`: the bytes of the record, `large_binary`. `"end_offset"`: the file
+            offset after the record. `"length"`: the length of the record in bytes. `"path"`: the
+            path of the log, as dictionary-encoded text, or null if the log has no path.
+            `"salvaged"`: whether the record starts after damage in the same block. Without
+            `"record"`, records are checked but not copied. Default: `None`, which means `"offset"`
+            and `"record"`, plus `"path"` if `sources` is a directory, a pattern or an iterable.
         decode: The kind of content in the records. Pass a name that `cordwood convert --as`
             accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
             `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
@@ -1757,17 +1761,17 @@ def scan(
             `DecodedScan.left_out`. Logs in directories are left out if their first record is
             recognised as another kind, as in `convert`. Default: `None`, which means that the
             records are bytes.
-        schema: With `decode`, a `pyarrow.Schema`. If you pass one, the sources are not read first
-            to determine the columns. Columns that are not in the schema are left out. Default:
-            `None`.
+        schema: With `decode`, a `pyarrow.Schema`. If you pass one, cordwood doesn't need to read
+            the sources first to determine the columns. Columns that are not in the schema are left
+            out. Default: `None`.
         dialect: Same as for `Reader`.
         log_number: Same as for `Reader`.
         compression: Same as for `Reader`.
-        on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as for `Reader`. With a policy
+        on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as in `Reader`. With a policy
             other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
         threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
-            if the source is not a path, if `Reader.record_batches` reads it in one thread, or if
-            the table has no column `"record"`. Default: 1.
+            if the source is not a path, if `Reader.record_batches` would use only one thread, or if
+            the table has no `"record"` column. Default: 1.
         start: Same as for `Reader`. Ignored for a `Split`.
         end: Same as for `Reader`. Ignored for a `Split`.
         storage_options: Same as for `Reader`. Default: `None`.
@@ -1804,16 +1808,17 @@ def pack(
 ) -> Report:
     """Copies all records of a closed log to a new log, for example to pack or unpack it.
 
-    The copy is strict: either all records are copied, or no copy is made. Damage is an error, and
-    so are zeros and an incomplete record at the end, because a record may have been lost there.
-    There is one exception: if the file consists of whole blocks, zeros that fill the rest of the
-    last record's block are treated as padding and left out.
+    Either all records are copied, or no log is written. It is an error if the log is damaged,
+    contains zeros, or ends with an incomplete record, because a record may have been lost. The only
+    exception is padding: if the file consists of whole blocks, zeros that pad the last block are
+    left out.
 
-    This function also unpacks a log. To get the same records back, copy a packed log to the
-    original log's dialect. If the original consisted only of whole records, the unpacked log is
-    also byte for byte identical to it. The function rejects logs that could not be restored: logs
-    with a log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
-    `"swanlab"` logs of version 0 or 1.
+    This function also unpacks a log. To get the same records back, pass the packed log as `source`
+    and the original log's dialect as `dialect`. If the original contained only complete records,
+    the unpacked log is also byte-for-byte identical to it. The function rejects logs that could not
+    be restored from the new log. These are logs that have a log number, engine metadata, or
+    individually compressed records. They also include `"wandb_old"` logs, and `"swanlab"` logs of a
+    version other than 2.
 
     The source is not changed. The new log is written as in `salvage`: once a file has its final
     name, it is complete and on disk. Only cordwood can read a packed log, so never pack a log that
@@ -1828,7 +1833,7 @@ def pack(
         compression: The compression of the new log: `"zstd"`, or `None` for no compression.
             Default: `"zstd"` for a packed log, and `None` for the other dialects, which have no
             compression.
-        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
         progress: Same as for `verify`. Default: `None`.
 
     Returns:
@@ -1840,7 +1845,7 @@ def pack(
         DialectError: `source` is not a log, or it could not be restored from the new log.
         FileExistsError: A file already exists at `destination`. It is not changed.
         OSError: The source cannot be opened or read, the new log cannot be written, or
-            `destination` has the name of a segment.
+            `destination` is named like a segment.
         RecordTooLargeError: A record is longer than `record_len_max`. No new log is written.
         TypeError: `Reader` does not accept `source`, or `destination` is not a path.
         ValueError: An option has an invalid value.
@@ -1915,15 +1920,15 @@ def stat(
         dialect: Same as for `Reader`. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
-        start: A file offset in bytes, as for `Reader`. Default: 0.
-        end: A file offset in bytes, as for `Reader`. Default: `None`.
+        start: A file offset in bytes, as in `Reader`. Default: 0.
+        end: A file offset in bytes, as in `Reader`. Default: `None`.
         verify_checksums: Same as for `Reader`. Default: `True`.
-        record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+        record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
         storage_options: Same as for `Reader`. Default: `None`.
         progress: Same as for `verify`. Default: `None`.
 
     Returns:
-        The counts, or a `Results` for many logs, as for `verify`.
+        The counts. If there are many logs, a `Results`, as in `verify`.
 
     Raises:
         DialectError: The source is not a log.
@@ -2005,7 +2010,7 @@ def start_of(
 
     Args:
         start: The first block of the log, or the whole log if it is shorter.
-        dialect: Same as for `Reader`. With `None`, the start of the log is not compared.
+        dialect: Same as for `Reader`. If `None`, the start of the log is not compared.
         log_number: Same as for `Reader`.
         compression: Same as for `Reader`.
         version: The version that the object store has assigned to the log.
@@ -2060,7 +2065,7 @@ def crc32c(data: ReadableBuffer, crc: int = 0) -> int:
     """
 
 def mask_crc(crc: int, /) -> int:
-    """Masks a CRC-32C as the format does: rotates it right by 15 bits and adds a constant.
+    """Masks a CRC-32C as the format specifies: rotates it right by 15 bits and adds a constant.
 
     Args:
         crc: The CRC-32C, an unsigned 32-bit integer.
@@ -2111,10 +2116,11 @@ def decode_entity(record: ReadableBuffer, /) -> Entity:
 class Table:
     """Turns the records of logs into a table.
 
-    The columns are either known or learned. A table that learns its columns is opened once the
-    first records have revealed some of them. From then on, it also writes its rows. If a later row
-    needs a new column, the table stops writing: from that row onward, it only learns columns. You
-    must then create another table with all the columns.
+    The columns are either known in advance or learned from the rows. If they are learned, the table
+    is opened once the first records have shown some of them. From then on, the table also writes
+    its rows. If a later row needs a new column, the table stops writing. From that row onward, it
+    only collects the names and types of columns. You must then create another table with all the
+    columns.
 
     Args:
         payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -2125,16 +2131,16 @@ class Table:
         wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
             `b` of the column `a`.
         limit: The maximum number of rows.
-        opens_early: Whether a table that learns its columns is opened with the columns found in the
-            first records.
+        opens_early: If the columns are learned, whether to open the table with the columns found in
+            the first records.
         bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
             `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
         escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
             interpret as a formula.
-        has_salvaged: Whether rows with a record offset also show whether the record is salvaged.
-        learned_max: For learned columns: the maximum number of columns, including fields inside
-            columns; the maximum number of fields in a column; and the maximum nesting depth of lists
-            and structures in a column.
+        has_salvaged: If true, rows with a record offset also show whether the record was salvaged.
+        learned_max: Three limits for learned columns. The first limits the number of columns,
+            including fields inside columns. The second limits the number of fields in a column. The
+            third limits the nesting depth of lists and structures in a column.
         batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells if
             the batch has more than one row.
     """
@@ -2183,12 +2189,12 @@ class Table:
                 If this is a list, `start` is a position in the list.
 
         Returns:
-            A tuple of four items: the index of the record to continue with; a list that is empty or
-            contains the output; the list of faults; and the number of further faults. The output is
-            `bytes`. For Arrow, it is a tuple of the indices of the columns that have values, the
-            number of rows, and capsules of the Arrow C data interface. Each fault gives the index
-            of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
-            `PayloadError`.
+            A tuple of four items: the index of the record to continue with, a list with the output,
+            a list of faults, and the number of further faults. If there is no output, the first
+            list is empty. The output is `bytes`. For Arrow, it is a tuple of the indices of the
+            columns that have values, the number of rows, and capsules of the Arrow C data
+            interface. Each fault gives the index of a record, the missing part (`"record"`,
+            `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
 
         Raises:
             MemoryError: There is not enough memory.
@@ -2239,7 +2245,8 @@ class Table:
     def only_learn(self) -> None:
         """Stops writing rows.
 
-        After this call, the table only learns columns, as if a row had needed a new column.
+        After this call, the table only collects the names and types of columns, as it does once a
+        row needs a new column.
         """
     @property
     def row_count(self) -> int:
@@ -2280,10 +2287,10 @@ class RecordDecoder:
             TypeError: `record` is not bytes-like.
         """
     def rest(self) -> dict[str, Any] | None:
-        """Returns the row that becomes complete only after the last record.
+        """Returns the last row, which isn't complete until all records have been read.
 
         Returns:
-            The values by name, or `None` if no row becomes complete.
+            The values by name, or `None` if there is no such row.
         """
     def json(self, record: ReadableBuffer, /) -> str | None:
         """Returns a record's value as JSON, on one line.
@@ -2370,9 +2377,10 @@ class Fragments:
     def found(self) -> tuple[DialectName, int | None, CompressionName | None, int | None, int]:
         """Returns the findings so far.
 
-        The findings are a tuple of the dialect, the log number, the compression, the number of the
-        other log that the whole file belongs to (if any), and the number of records that start
-        after damage in the same block.
+        The findings are a tuple of the dialect, the log number, the compression, the other log
+        number, and the salvaged count. If the whole file belongs to another log, the other log
+        number is the number of that log; otherwise, it is `None`. The salvaged count is the number
+        of records that start after damage in the same block.
         """
 
 def fragments(
@@ -2392,8 +2400,9 @@ def fragments(
     has that region's reason. Memory use does not grow with the log.
 
     Args:
-        source: Same as for `Reader`, but it must be readable twice: the path of a file, a URL or
-            another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+        source: Same as for `Reader`, but it must be possible to read the source twice. It can be
+            the path of a file, a buffer, an object with `read` and `seek`, a URL, or another source
+            that is read in ranges.
         dialect: Same as for `Reader`. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use crate::interpreter::released;
 use crate::values::arguments::bytes_of;
 
-/// The interpreter is released while data of at least this length is checksummed. For shorter data,
-/// releasing the interpreter costs more than the checksum.
+/// The interpreter lock is released while data of at least this length is checksummed. For shorter
+/// data, releasing the lock costs more than the checksum.
 const DETACH_LEN: usize = 1 << 16;
 
 /// Computes the CRC-32C of the bytes in a buffer.
@@ -36,7 +36,7 @@ pub(crate) fn crc32c(data: &Bound<'_, PyAny>, crc: u32) -> PyResult<u32> {
     Ok(released(to_detach, || cordwood::crc32c::extend(crc, bytes)))
 }
 
-/// Masks a CRC-32C as the format does: rotates it right by 15 bits and adds a constant.
+/// Masks a CRC-32C as the format specifies: rotates it right by 15 bits and adds a constant.
 ///
 /// Args:
 ///     crc: The CRC-32C, an unsigned 32-bit integer.

@@ -1,4 +1,4 @@
-//! A value that only one thread can use at a time.
+//! A value that only one thread at a time can use.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -12,19 +12,19 @@ use pyo3::sync::MutexExt;
 
 use crate::values::error::with_hint;
 
-/// A mutex that releases the interpreter while it waits. Two kinds of threads would wait forever,
-/// so they get an error instead:
+/// A mutex that releases the interpreter lock while it waits. Two kinds of threads would wait
+/// forever, so they get an error instead:
 ///
-/// * A thread that already holds the lock. Reading from or writing to a Python object runs Python
-///   code, which can call back into this module.
-/// * A thread in a process that was forked while another thread held the lock. The locked mutex was
-///   copied into this process, but the thread that would unlock it was not.
+/// * A thread that has already locked the mutex. Reading from or writing to a Python object runs
+///   Python code, which can call back into this module.
+/// * A thread in a process that was forked while another thread had the mutex locked. The locked
+///   mutex was copied into this process, but the thread that would unlock it was not.
 pub(crate) struct Exclusive<T> {
     value: Mutex<T>,
     /// The thread that holds the lock and may run Python code, or 0 if there is no such thread.
     owner: AtomicUsize,
-    /// Twice the ID of the process that `is_lost` is valid for, plus 1 while a thread is still
-    /// determining `is_lost`.
+    /// Twice the ID of the process for which `is_lost` is valid. While a thread is still
+    /// determining `is_lost`, this number is 1 higher.
     process: AtomicU64,
     /// Whether a thread that does not exist in this process held the lock at the time of the fork.
     is_lost: AtomicBool,
@@ -82,7 +82,7 @@ impl<T> Exclusive<T> {
             }
             let looking = 2 * process + 1;
             if seen == looking {
-                // The recording thread needs neither a lock nor the interpreter to finish.
+                // To finish, the recording thread needs neither a lock nor the interpreter.
                 thread::yield_now();
                 continue;
             }

@@ -58,7 +58,7 @@ impl RecordIndex {
         }
     }
 
-    /// Releases the interpreter while running `work`, which may read files.
+    /// Releases the interpreter lock while running `work`, which may read files.
     fn reading<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         self.check_open(py)?;
         let done = py.detach(work);
@@ -328,10 +328,10 @@ type WithSplit<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// A `Reader` is faster for reading all records in order.
 ///
 /// Args:
-///     sources: The path of a log or a segmented log; a directory, to index all logs in it and its
-///         subdirectories; a pattern, such as `"*.log"`; or an iterable of these. The records are
-///         numbered in the order of the sources. URLs, bytes and objects with `read` are not
-///         accepted.
+///     sources: The path of a log or a segmented log, a directory, a pattern such as `"*.log"`, or
+///         an iterable of these. A directory stands for all logs in it and its subdirectories. The
+///         records are numbered in the order of the sources. URLs, bytes and objects with `read`
+///         are not accepted.
 ///     dialect: Same as for `Reader`.
 ///     log_number: Same as for `Reader`.
 ///     compression: Same as for `Reader`.

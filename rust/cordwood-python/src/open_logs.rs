@@ -1,8 +1,8 @@
 //! Keeps track of all writers' logs, so that they can be closed at the end of the program.
 //!
-//! At the end of the program, Python doesn't drop the variables of a thread that is still running,
-//! or objects that refer to each other through such a thread. If any of these is a writer, the
-//! records in its buffer would be lost without this module.
+//! At the end of the program, Python doesn't drop all objects. It keeps the variables of a thread
+//! that is still running, and objects that refer to each other through such a thread. If any of
+//! these is a writer, the records in its buffer would be lost without this module.
 
 use std::sync::{Arc, LazyLock, Weak};
 

@@ -39,21 +39,22 @@ use crate::values::options::{
 };
 use crate::values::shown::handle_repr;
 
-/// A record is appended without a write only if the buffered bytes, including the record, stay
-/// below this limit. The core's buffer holds 256 KiB, and the remaining 1 KiB is more than enough
-/// for a record's headers and trailers.
+/// The limit for appending a record without a write. The buffered bytes and the record together
+/// must be shorter than this. The core's buffer holds 256 KiB, and the remaining 1 KiB is more than
+/// enough for a record's headers and trailers.
 const BUFFERED_MAX: usize = (1 << 18) - 1024;
 
-/// The number of bytes that `extend` collects before appending them. A batch of this length fits
-/// into the processor's cache.
+/// The number of bytes that `extend` collects before appending them. A batch of this length fits in
+/// the processor's cache.
 const BATCH_LEN: usize = 128 << 10;
 
 /// The number of records that `extend` collects for a file. Each batch requires one write.
 const FILE_BATCH_COUNT: usize = 1024;
 
 /// The number of records that `extend` collects for an object. Larger batches wouldn't save any
-/// calls, because the object's `write` is called only when the writer's buffer is full. The headers
-/// of this many Python objects stay in the first-level cache until the objects are released.
+/// calls, because the object's `write` is called only when the writer's buffer is full. The
+/// first-level cache can hold the headers of this many Python objects until the objects are
+/// released.
 const OBJECT_BATCH_COUNT: usize = 256;
 
 enum Sink {
@@ -118,21 +119,21 @@ impl Object {
 ///
 /// To create a writer, call `cordwood.open(sink, "w")` or `cordwood.Writer(sink)`.
 ///
-/// By default, a record survives a crash or kill of this process once `append` has returned. Synced
-/// records also survive a machine crash. A `with` statement closes the writer.
+/// By default, once `append` has returned, the record survives even if this process crashes or is
+/// killed. Synced records also survive a machine crash. A `with` statement closes the writer.
 ///
 /// Threads may share a writer, and each record is written whole. A file stays locked until its
-/// writer is closed. The lock keeps out a second writer, both in this process and in any other
-/// process that checks the lock, as all programs that use cordwood do. A writer belongs to the
-/// process that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise
-/// `OSError`, and closing or dropping the writer has no effect.
+/// writer is closed. The lock keeps out a second writer in this process, and in any other process
+/// that checks the lock. All programs that use cordwood check it. A writer belongs to the process
+/// that opened it: in a forked child, `append`, `extend`, `flush` and `sync` raise `OSError`, and
+/// closing or dropping the writer has no effect.
 ///
 /// A failed write to a file is undone: the file is truncated to the end of its last complete
 /// record, and the writer stays usable. If the write can't be undone, or a sync fails, every later
-/// call fails. It is then unknown which bytes after `durable_offset` are on disk, and a second sync
-/// would not settle the question. To recover, close the log and reopen it with `"a"` in this
-/// process. Reopening rewrites the uncertain part. If a write to an object fails, the writer does
-/// not use the object again.
+/// call fails. It is then impossible to tell which bytes after `durable_offset` are on disk, and a
+/// second sync would not help. To recover, close the log and reopen it with `"a"` in this process.
+/// Reopening rewrites the uncertain part. If a write to an object fails, the writer does not use
+/// the object again.
 ///
 /// An unclosed writer writes its buffer and warns (`ResourceWarning`) when it is dropped or when
 /// the garbage collector finds it in a cycle. A failure at that point is reported through
@@ -147,9 +148,9 @@ impl Object {
 ///     mode: `"x"`: create a file, and fail if it exists. `"w"`: create a file, replacing any
 ///         existing one. `"a"`: append to the file, or create it if it does not exist. For an
 ///         object, pass `"x"` or `"w"`, which are equivalent. Default: `"x"`.
-///     dialect: How the bytes are laid out, as for `Reader`. For Pebble, closing also writes the
-///         end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file and, for
-///         `"a"`, the file's dialect as detected by `Reader`.
+///     dialect: How the bytes are laid out, as in `Reader`. For Pebble, closing also writes the
+///         end-of-log trailer. Default: `None`, which means `"leveldb"` for a new file. If `"a"`
+///         opens an existing file, `None` means the dialect that `Reader` detects.
 ///     log_number: The log number, for `"rocksdb"`, `"pebble"` and `"recyclable"`. Each fragment
 ///         carries it. You cannot append to a log with a number. Default: `None`. The fragments
 ///         then carry no number and are laid out as in `"leveldb"`, even if the file's name
@@ -158,27 +159,28 @@ impl Object {
 ///         `"zstd"`. You cannot append to a compressed log. Default: `None`, which means that
 ///         records are not compressed.
 ///     flush: For a path, when to pass records to the operating system, which keeps them even after
-///         this process ends. `"append"`: before each `append` returns, in one write. A record
-///         longer than 256 KiB takes one write per 256 KiB, and `extend` makes one write per 1,024
+///         this process ends. `"append"`: before each `append` returns. Each record takes one
+///         write, or one write per 256 KiB if it is longer. `extend` makes one write per 1,024
 ///         records or 128 KiB. `"close"`: up to 256 KiB of records are buffered until `flush`,
-///         `sync` or `close`. For an object, records are always buffered as with `"close"`, and you
-///         cannot pass `flush`. Default: `None`, which means `"append"`.
-///     sync: When to wait until records are on disk, in addition to `sync()` and `append(...,
-///         sync=True)`. `"never"`: no other syncs, except that each segment of a segmented log is
-///         synced before the next one starts. `"close"`: when the writer is closed. `"append"`:
-///         before each `append` returns, and when the writer is closed. Default: `"never"`.
+///         `sync` or `close`. If the sink is an object, you cannot pass `flush`: records are always
+///         buffered, as under `"close"`. Default: `None`, which means `"append"`.
+///     sync: When to wait for records to reach the disk, apart from calls to `sync()` and
+///         `append(..., sync=True)`. `"never"`: only in those calls. However, each segment of a
+///         segmented log is synced before the next one starts. `"close"`: when the writer is
+///         closed. `"append"`: before each `append` returns, and when the writer is closed.
+///         Default: `"never"`.
 ///     sync_interval: A time in seconds. An `append` also syncs if the last sync was at least this
 ///         long ago. Closing the writer syncs too. No thread runs in the background, so a sync
 ///         never happens just because time has passed. You cannot combine `sync_interval` with
 ///         `sync`. Default: `None`.
 ///     on_torn_tail: For `"a"`, how to treat a file that does not end with a complete record.
 ///         `"refuse"`: raise an exception. `"truncate"`: cut off the bytes that a crash may have
-///         left after the last complete record. An exception is raised for any other damage, for
-///         damage that a single flipped bit can explain, and for a file without any valid fragment.
-///         `"pad"`: keep every byte, damaged or not, and continue in the next block. Readers keep
-///         reporting the skipped bytes. A damaged file without any valid fragment is accepted only
-///         if you pass `dialect` and a crash may have left the file in this state. Otherwise, it
-///         raises an exception. Default: `"refuse"`.
+///         left after the last complete record. An exception is raised if there is any other
+///         damage, if a single flipped bit can explain the damage, or if the file has no valid
+///         fragment. `"pad"`: keep every byte, damaged or not, and continue in the next block.
+///         Readers keep reporting the skipped bytes. A damaged file that has no valid fragment
+///         raises an exception, unless you pass `dialect` and a crash may have left the file in
+///         this state. Default: `"refuse"`.
 ///     checkpoint: For `"a"`, a file offset where a record starts or ends, such as an earlier
 ///         `durable_offset`. Everything before the checkpoint must be on disk. The writer reads the
 ///         file from the checkpoint onward to find the end of the log, then rewrites the bytes
@@ -186,15 +188,15 @@ impl Object {
 ///         than 0, the file must exist. Default: `None`. The file is then read from the start, and
 ///         bytes are rewritten only if a sync of this file has failed in this process.
 ///     segment_len: For `"a"`, the maximum length of a segment in bytes. Pass `segment_len` to
-///         write a segmented log, which is a directory of files. A segment exceeds this length only
-///         if its first record alone does. `sink` is the directory, which is created if it does not
+///         write a segmented log, which is a directory of files. A segment is longer only if its
+///         first record doesn't fit. `sink` is the directory, which is created if it does not
 ///         exist. All offsets, including `checkpoint`, are log offsets: they continue from one
 ///         segment to the next. The dialect is `"leveldb"` or `"packed"`. Only the last segment is
 ///         read. Default: `None`, which means that the log is one file.
 ///     retention_bytes: The number of bytes to keep in the older segments of a segmented log. Each
-///         time a new segment starts, an older segment is removed if there are at least this many
-///         bytes between it and the new one. Only closed and synced segments are removed, whether
-///         or not a reader has read them. Default: `None`, which keeps all segments.
+///         time a new segment starts, the oldest segments are removed, as long as at least this
+///         many bytes remain before the new segment. Only closed and synced segments are removed,
+///         whether or not a reader has read them. Default: `None`, which keeps all segments.
 ///     retention_time: The number of seconds to keep a segment of a segmented log. Each time a new
 ///         segment starts, segments are removed, oldest first. Removal stops at the first segment
 ///         whose file has changed within this time. If a segment's last change is in the future,
@@ -202,21 +204,21 @@ impl Object {
 ///     record_len_max: The maximum length of a record in bytes. A longer record raises
 ///         `RecordTooLargeError`. For `"a"`, this also limits how much of a packed log is
 ///         decompressed to find its end. The rules are the same as for a `Reader`. Default: 1 GiB,
-///         as for `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than
-///         1 GiB.
+///         as in `Reader`. A `Reader` needs a higher `record_len_max` to read records longer than 1
+///         GiB.
 ///
 /// Raises:
 ///     OSError: The file cannot be opened, its name (such as `000012.log`) contains a log number
-///         other than `log_number`, or no record starts or ends at `checkpoint`. For `"x"`,
+///         other than `log_number`, or no record starts or ends at `checkpoint`. In mode `"x"`,
 ///         `FileExistsError` is raised if the file exists. With a `checkpoint`, `FileNotFoundError`
 ///         is raised if the file is missing.
 ///     BlockingIOError: Another writer has the file open.
-///     TornTailError: For `"a"`, the file ends with an incomplete record or with zeros, and
+///     TornTailError: In mode `"a"`, the file ends with an incomplete record or with zeros, and
 ///         `on_torn_tail` is `"refuse"`.
-///     CorruptionError: For `"a"`, the file is damaged, and `on_torn_tail` does not allow the
-///         damage.
-///     DialectError: For `"a"`, the file is not in the given dialect, is not a log, or is a log you
-///         cannot append to because it has a log number or is compressed.
+///     CorruptionError: In mode `"a"`, the file is damaged in a way that `on_torn_tail` does not
+///         accept.
+///     DialectError: In mode `"a"`, the file is not a log, or not in the given dialect. Also raised
+///         if the log has a log number or is compressed, because you cannot append to such a log.
 ///     OverflowError: An integer is negative or too large for its option.
 ///     TypeError: `sink` is not a path and has no `write`, or is a text file.
 ///     ValueError: An option has an invalid value or is not allowed here, such as a log number or
@@ -250,8 +252,8 @@ pub(crate) struct Log {
     format: LogFormat,
     /// The process that opened the log.
     owner: u64,
-    /// Whether the program is ending. If it is, a writer to an object doesn't accept any more
-    /// records.
+    /// Whether the program is exiting. If it is, a writer whose sink is an object doesn't accept
+    /// any more records.
     is_ending: AtomicBool,
 }
 
@@ -356,8 +358,8 @@ impl Writer {
     ///     RecordTooLargeError: The record is longer than `record_len_max`. The record is not in
     ///         the log.
     ///     MemoryError: There is not enough memory for the record, so it is not in the log. If
-    ///         there is enough memory for the record but not for the returned offset, the record is
-    ///         in the log, and `tell()` returns the offset after it.
+    ///         memory runs out only when the returned offset is created, the record is in the log,
+    ///         and `tell()` returns the offset after it.
     ///
     /// >>> with cordwood.open("example.log", "w") as writer:
     /// ...     writer.append(b"one"), writer.append(b"two", sync=True)
@@ -379,9 +381,9 @@ impl Writer {
     /// all of them. `tell` returns the offset where the log ends.
     ///
     /// Args:
-    ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text with
-    ///         `__arrow_c_array__` or `__arrow_c_stream__`, such as a column of a `pyarrow.Table`.
-    ///         Text is appended as UTF-8.
+    ///     records: An iterable of `bytes` or other buffers, or a column of bytes or text, such as
+    ///         a column of a `pyarrow.Table`. A column must have `__arrow_c_array__` or
+    ///         `__arrow_c_stream__`. Its text is appended as UTF-8.
     ///
     /// Returns:
     ///     The number of records appended.
@@ -389,7 +391,7 @@ impl Writer {
     /// Raises:
     ///     OSError: Same as for `append`. Also raised if the column's stream fails.
     ///     TypeError: A record is not bytes-like, or `records` is a single record, a string, a
-    ///         table or a column of another type.
+    ///         table, or a column of a type other than bytes or text.
     ///     ValueError: A record in a column is null. The message contains the record's index.
     ///     ClosedError: The writer is closed.
     ///     MemoryError: Same as for `append`.
@@ -438,9 +440,9 @@ impl Writer {
         }
     }
 
-    /// Passes all records so far to the operating system or the sink.
+    /// Passes all records appended so far to the operating system or to the sink.
     ///
-    /// The written records survive the end of this process, but not a machine crash.
+    /// The records then survive if this process ends or crashes, but not if the machine crashes.
     ///
     /// Raises:
     ///     OSError: Same as for `append`.
@@ -487,8 +489,8 @@ impl Writer {
     ///         record.
     ///
     /// Raises:
-    ///     OSError: A write or a sync failed, as for `sync`, or `offset` is past the end of the log
-    ///         (`errno.EINVAL`).
+    ///     OSError: A write or a sync failed, as in `sync`. Also raised if `offset` is past the end
+    ///         of the log (`errno.EINVAL`).
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The sink doesn't have a file descriptor.
     ///     ClosedError: The writer is closed.
@@ -513,7 +515,7 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: The segment cannot be created. The writer stays usable. Also raised if a write
-    ///         or a sync fails, as for `sync`.
+    ///         or a sync fails, as in `sync`.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
     ///
@@ -541,7 +543,7 @@ impl Writer {
     ///
     /// Raises:
     ///     OSError: A segment cannot be removed. The writer stays usable. Also raised if a sync
-    ///         fails, as for `sync`.
+    ///         fails, as in `sync`.
     ///     OverflowError: `offset` is negative.
     ///     io.UnsupportedOperation: The log is not segmented.
     ///     ClosedError: The writer is closed.
@@ -576,9 +578,9 @@ impl Writer {
         Ok(self.status(py)?.durable_offset)
     }
 
-    /// The region after the last complete record when the log was opened with `"a"`, or `None`.
+    /// The region that followed the last complete record when `"a"` opened the log, or `None`.
     ///
-    /// `on_torn_tail` determines whether the region was cut off or kept.
+    /// The region was cut off or kept, depending on `on_torn_tail`.
     #[getter]
     fn discarded_tail(&self) -> Option<SkippedRegion> {
         self.discarded_tail.map(|region| SkippedRegion(Finding::new(region)))
@@ -666,8 +668,7 @@ impl Writer {
         // In a forked child, closing has no effect and cannot fail.
         let had_failed = !self.is_forked() && self.status(py)?.has_failed;
         match self.close(py) {
-            // The writer had already failed, and the exception about that failure is being
-            // propagated.
+            // The writer had already failed, and the exception from that failure is propagating.
             Err(_) if had_failed && !exc_type.is_none() => Ok(()),
             closed => closed,
         }
@@ -784,7 +785,7 @@ impl Log {
         Ok(count)
     }
 
-    /// Releases the interpreter and appends these records together.
+    /// Releases the interpreter lock and appends these records together.
     fn extend_by(&self, py: Python<'_>, records: &[&[u8]]) -> PyResult<()> {
         self.with_sink(py, |log| log.extend(records), |object| object.writer()?.extend(records))?;
         Ok(())
@@ -818,8 +819,7 @@ impl Log {
         }
     }
 
-    /// Appends a record to the buffer if there is room for it. This is only for a writer whose sink
-    /// is an object.
+    /// Appends a record to the buffer if there is room for it. The sink must be an object.
     #[inline(never)]
     fn append_buffered(&self, object: &Exclusive<Object>, record: &[u8]) -> Option<u64> {
         let mut state = object.try_lock().filter(|_| !self.is_forked())?;
@@ -829,7 +829,7 @@ impl Log {
         has_room.then(|| writer.append(record).ok()).flatten()
     }
 
-    /// Releases the interpreter and calls the closure for this kind of sink.
+    /// Releases the interpreter lock and calls the closure for this kind of sink.
     fn with_sink<T: Send>(
         &self,
         py: Python<'_>,
@@ -853,8 +853,8 @@ impl Log {
         Process::current().number() != self.owner
     }
 
-    /// Locks a writer whose sink is an object. Fails in a forked child, and at the end of the
-    /// program.
+    /// Locks a writer whose sink is an object. Fails in a forked child and while the program is
+    /// exiting.
     fn object<'a>(&self, py: Python<'_>, object: &'a Exclusive<Object>) -> PyResult<MutexGuard<'a, Object>> {
         if self.is_forked() {
             return Err(self.raised(py, ErrorKind::Forked.into()));
@@ -865,13 +865,13 @@ impl Log {
         object.lock(py)
     }
 
-    /// Returns the state. If another thread is writing and therefore holds the lock, this call
-    /// waits with the interpreter released. If the lock is free, the interpreter is not released,
-    /// because getting it back can take a long time.
+    /// Returns the state. If another thread is writing, this call releases the interpreter lock and
+    /// waits for that thread. Otherwise, it keeps the interpreter lock, because getting that lock
+    /// back can take a long time.
     ///
-    /// The state is also available in a forked child, with one exception. If the writer writes to
-    /// an object and another thread was using the writer at the time of the fork, this call fails,
-    /// because no thread in the child would ever release the lock.
+    /// The state is also available in a forked child, with one exception. This call fails if the
+    /// sink is an object and another thread was using the writer at the time of the fork, because
+    /// no thread in the child would ever release the writer's lock.
     fn status(&self, py: Python<'_>) -> PyResult<LogStatus> {
         match (self.try_status(), &self.sink) {
             (Some(status), _) => Ok(status),
@@ -969,9 +969,10 @@ impl AtEnd for Log {
 /// Closes a writer whose sink is an object.
 fn finish(py: Python<'_>, mut object: MutexGuard<'_, Object>) -> PyResult<()> {
     let writer = object.writer.take();
-    // Writing to an object runs Python code, so the lock is released first. The interpreter isn't
-    // released, because the garbage collector may find unclosed objects at the end of the program.
-    // A thread that releases the interpreter at that point never gets it back.
+    // Writing to an object runs Python code, so the writer's lock is released first. The
+    // interpreter lock isn't released, because the garbage collector may find unclosed objects at
+    // the end of the program. A thread that releases the interpreter lock at that point never gets
+    // it back.
     drop(object);
     let finished = writer.map_or(Ok(()), |writer| writer.finish().map(drop));
     finished.map_err(|error| to_python(py, error, None))

@@ -2,16 +2,16 @@
 //! copying them. The rest of the crate describes arrays with the safe [`Array`] and [`Field`].
 //! Arrays from other libraries are imported in `import.rs`.
 //!
-//! These are the interface's requirements for a producer, and how they are met:
+//! The interface places these requirements on a producer, and this crate meets them as follows:
 //!
 //! - *Memory stays where it is, unchanged, until it is released*: an exported array owns the
 //!   [`Memory`] of its buffers. Moving a [`Memory`] value doesn't move the buffer, and the bytes
 //!   never change.
 //! - *The content matches the schema*: an [`Array`] has the buffers and children of its [`Field`],
 //!   in order, each as long as the type requires. Each child of a structure is as long as the
-//!   structure, and a list has as many items as its last offset indicates. The code that creates an
-//!   array together with its field ensures this. Two files handle all the types: `columns.rs`, and
-//!   `table/column.rs` in `cordwood-payload`.
+//!   structure, and a list has as many items as its last offset indicates. An array and its field
+//!   are created by the same code, which ensures this. Two files handle all the types:
+//!   `columns.rs`, and `table/column.rs` in `cordwood-payload`.
 //! - *`release` is called once, by any thread, with or without the interpreter*: [`Memory`] can be
 //!   sent between threads and dropped without the interpreter. `release` sets its own field to
 //!   null.
@@ -216,8 +216,8 @@ macro_rules! released {
         /// released, and no other code is using it.
         unsafe extern "C" fn $release(structure: *mut $structure) {
             // SAFETY: upheld by the caller. `private_data` was set to a box of this type when the
-            // structure was created, and is taken only once, because `release` is null from then
-            // on.
+            // structure was created. The box is taken only once, because `release` is null
+            // afterwards.
             let kept = unsafe {
                 (*structure).release = None;
                 Box::from_raw((*structure).private_data.cast::<$kept>())
@@ -228,8 +228,8 @@ macro_rules! released {
 
         impl Structure for $structure {
             fn released() -> Self {
-                // SAFETY: the structure's fields are numbers, pointers and callbacks, all of which
-                // may be null.
+                // SAFETY: the structure's fields are numbers, raw pointers and optional callbacks.
+                // All of these may be zero.
                 unsafe { mem::zeroed() }
             }
 
@@ -333,7 +333,7 @@ pub(crate) trait Batches: Send {
     fn next(&mut self) -> Result<Option<Array>, Failure>;
 }
 
-/// An error for the consumer of a stream.
+/// An error to report to the consumer of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     /// A number from `errno.h` that the consumer maps to an exception class.

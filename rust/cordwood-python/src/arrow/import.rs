@@ -1,6 +1,6 @@
 //! Reads records from memory that other libraries pass through the Arrow C Data Interface.
 //!
-//! These are the interface's requirements for a consumer, and how they are met:
+//! The interface places these requirements on a consumer, and this crate meets them as follows:
 //!
 //! - *A structure that is taken over is released once*: [`taken`] sets the original's `release` to
 //!   null, and the copy is released when it is dropped (`released!` in `c_data.rs`).
@@ -103,7 +103,7 @@ impl Layout {
         if schema.format.is_null() {
             return Err(malformed("its schema has no format"));
         }
-        // SAFETY: a format that is not null is text that ends with a zero byte.
+        // SAFETY: a non-null format is a NUL-terminated string.
         match unsafe { CStr::from_ptr(schema.format) }.to_bytes() {
             _ if !schema.dictionary.is_null() => Err(PyTypeError::new_err(
                 "records must be a column of bytes or text, not a dictionary: decode it first",
@@ -137,11 +137,12 @@ impl RecordArray {
     fn new(array: ArrowArray, layout: Layout) -> PyResult<Self> {
         let count = |count: i64| usize::try_from(count).ok();
         let (start, len) = count(array.offset).zip(count(array.length)).unwrap_or((1, usize::MAX));
-        // Memory cannot hold more offsets or views than this: a view takes 16 bytes, and an offset
-        // takes fewer. So none of the addresses computed below can overflow.
+        // Memory cannot hold this many offsets or views. A view takes 16 bytes, and an offset takes
+        // less. So none of the addresses computed below can overflow.
         let end = start.checked_add(len).filter(|&end| end < isize::MAX as usize / 16);
-        // The buffers are validity, offsets and data. With views, they are validity, views, any
-        // number of data buffers, and the lengths of the data buffers.
+        // The buffers are the validity bits, the offsets and the data. In the layout `Views`, they
+        // are the validity bits, the views, any number of data buffers, and the lengths of the data
+        // buffers.
         let Some(end) = end.filter(|_| array.n_buffers >= 3 && !array.buffers.is_null()) else {
             return Err(malformed("an array states impossible counts"));
         };
@@ -229,8 +230,8 @@ impl RecordArray {
         self.part(2, start, len)
     }
 
-    /// Returns the record whose view is at this index, or `None` if the record is not within its
-    /// buffer.
+    /// Returns the record whose view is at this index. Returns `None` if the view refers to bytes
+    /// outside the data buffers.
     fn viewed(&self, at: usize) -> Option<&[u8]> {
         // SAFETY: the buffer has a 16-byte view for each value before the end of the range.
         let view = unsafe { &*self.buffer(1).add(at * 16).cast::<[u8; 16]>() };
@@ -297,7 +298,7 @@ impl ArrowArrayStream {
         }
         // The producer may have stopped because of Ctrl-C.
         check_signals(py)?;
-        // SAFETY: the stream has not been released, and its last call has failed.
+        // SAFETY: the stream has not been released, and the last call on it failed.
         let text = self
             .get_last_error
             .map(|get| unsafe { get(self) })

@@ -40,7 +40,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// An `async for` loop waits in the `asyncio` event loop, and reads the file in the event loop's
 /// thread. The iteration ends after `timeout` seconds without a record, and a new iteration
 /// continues from the same position. `next(follower)` performs one step of the iteration. A `with`
-/// or `async with` statement closes the follower; the end of a loop doesn't.
+/// or `async with` statement closes the follower; a loop doesn't.
 ///
 /// Threads may share a follower, even while one of them waits. If another thread closes the
 /// follower, the waiting thread gets a `ClosedError`. After a fork, both processes can continue
@@ -66,19 +66,19 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     on_corruption: Same as for `Reader`, except that `"salvage"` is not supported. Default:
 ///         `"raise"`.
 ///     on_rotation: How to react to a rotation. A rotation means that the file at the path has been
-///         replaced or removed. The follower reacts once it has returned everything in the old
-///         file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a file at the
-///         path, and continue at its start. `tell`, `skipped` and `outcome` then describe the new
-///         file. If a new file appears at the path and is replaced before the next poll, the
-///         follower silently misses it. Use `"reopen"` only if the time between rotations is much
-///         longer than `poll_interval`. `"stop"`: end the iteration for good, and report the end in
-///         `outcome`. With `"reopen"` and `"stop"`, a warning is logged to the `cordwood` logger if
-///         the old file ended in an incomplete record. Default: `"raise"`.
+///         replaced or removed. The follower reacts to this only after it has returned everything
+///         in the old file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
+///         file at the path, and continue at its start. `tell`, `skipped` and `outcome` then
+///         describe the new file. If a new file appears at the path and is replaced before the next
+///         poll, the follower silently misses it. Use `"reopen"` only if the time between rotations
+///         is much longer than `poll_interval`. `"stop"`: end the iteration for good, and report
+///         the end in `outcome`. With `"reopen"` and `"stop"`, a warning is logged to the
+///         `cordwood` logger if the old file ended in an incomplete record. Default: `"raise"`.
 ///     poll_interval: How long to sleep between polls of the file, in seconds. Default: 0.05.
 ///     retry_time: Apparent damage may be a write still in progress if no valid block follows it.
 ///         Before reporting such damage, the follower rereads the bytes at least three times, over
 ///         at least this many seconds. With 0, the damage is reported at once. Default: 0.1.
-///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
 ///
 /// Raises:
 ///     LogChangedError: `start` is a position in another log.
@@ -87,7 +87,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     TypeError: `path` is not a path.
 ///     ValueError: An option has an invalid value.
 ///
-/// Each step of the iteration, and `poll`, can raise:
+/// Both `poll` and each step of the iteration can raise:
 ///
 /// * `CorruptionError`, `RecordTooLargeError`: the log is damaged or a record is too long, and the
 ///   policy is `"raise"`. The next step resumes after the damage or the record.
@@ -229,8 +229,8 @@ impl Follower {
     ///     `outcome` says whether more can follow.
     ///
     /// Raises:
-    ///     CordwoodError: The log is damaged or the file has changed. The exception is the same as
-    ///         in a step of the iteration.
+    ///     CordwoodError: The log is damaged or the file has changed. Iteration raises the same
+    ///         exceptions.
     ///     OSError: The file cannot be read.
     ///     ClosedError: The follower is closed.
     ///
@@ -266,16 +266,17 @@ impl Follower {
 
     /// Returns the position at the end of the data returned or skipped so far.
     ///
-    /// A position also identifies the log. To continue later at the offset that `tell` returns now,
-    /// pass the position to a new follower as `start`. If there is a different log at the path by
-    /// then, the new follower raises `LogChangedError`. To store a position, convert it with `str`.
+    /// A position contains the offset that `tell` returns, and also identifies the log. To continue
+    /// at that offset later, pass the position to a new follower as `start`. If there is a
+    /// different log at the path by then, the new follower raises `LogChangedError`. To store a
+    /// position, convert it with `str`.
     ///
     /// Returns:
     ///     A `Position`. To determine it, at most two blocks of the file are read.
     ///
     /// Raises:
     ///     ClosedError: The follower is closed.
-    ///     LogTruncatedError: The file has become shorter.
+    ///     LogTruncatedError: The file has shrunk.
     ///     OSError: The file cannot be read.
     ///
     /// >>> with cordwood.open("live.log", "w") as writer:
@@ -320,7 +321,7 @@ impl Follower {
         self.seen(py)?.skipped.tuple(py)
     }
 
-    /// Whether no damage has been found so far.
+    /// True if no damage has been found so far.
     ///
     /// Only regions with severity `"corruption"` count as damage; a torn tail doesn't.
     #[getter]
@@ -334,10 +335,10 @@ impl Follower {
         Ok(self.seen(py)?.skipped.len())
     }
 
-    /// How following ended, or `"unfinished"` until it ends.
+    /// How the follower finished, or `"unfinished"` if it hasn't finished yet.
     ///
-    /// The outcome is `"stopped"` if following stopped at damage under the policy `"stop"`, and
-    /// `"clean"` after the trailer of a closed Pebble log. After a rotation with
+    /// The outcome is `"stopped"` if the follower found damage and the policy is `"stop"`. It is
+    /// `"clean"` if the follower reached the trailer of a closed Pebble log. After a rotation with
     /// `on_rotation="stop"`, it is `"torn_tail"` if the old file ends with bytes that are not a
     /// complete record, and otherwise `"clean"`.
     #[getter]
@@ -357,7 +358,7 @@ impl Follower {
         Ok(self.seen(py)?.format.log_number)
     }
 
-    /// How records are compressed: `"zstd"`, or `None` if they aren't, or if this isn't known yet.
+    /// The records' compression: `"zstd"`, or `None` if there is none or it isn't known yet.
     #[getter]
     fn compression(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(compression_name(self.seen(py)?.format))

@@ -95,7 +95,7 @@ impl Open {
         }
         let Open { follower, .. } = self;
         let was_found = follower.has_found();
-        // Releasing the interpreter for each record would cost more than reading the record.
+        // Releasing the interpreter lock for each record would cost more than reading the record.
         let polled = released((!was_found).then_some(py), || follower.peek());
         match polled {
             // Let the caller check for signals first. Records may keep arriving, and C code that
@@ -127,7 +127,7 @@ impl Open {
                     // The file that was replaced has not been fully searched yet.
                     return Ok(Taken::Again(Messages::default()));
                 }
-                // If the file is at the path again, it was not rotated.
+                // If the path refers to this file again, the file was not rotated.
                 self.next = None;
                 Ok(self.wait(not_yet.reason.as_str(), not_yet.offset, not_yet.file_len))
             }
@@ -179,8 +179,8 @@ impl Open {
                     self.follower = next;
                     self.skipped.clear();
                 }
-                // A writer finishes the old file before it creates the next one, so once the next
-                // file has been opened, the old file is polled again.
+                // A writer finishes the old file before it creates the next one. So after opening
+                // the next file, this function polls the old file again.
                 None => match py.detach(|| Follower::open_with(&self.path, self.options.clone())) {
                     Ok(next) => {
                         self.next = Some(next);

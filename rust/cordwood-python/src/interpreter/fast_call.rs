@@ -1,12 +1,12 @@
-//! Fast paths for the functions that are called once per record: `Writer.append`, and `__next__`
-//! for iterating over a reader, `Reader.records` or a batch.
+//! Fast paths for the functions that are called once per record. These are `Writer.append` and the
+//! `__next__` methods of the iterators over a reader, over `Reader.records` and over a batch.
 //!
 //! PyO3's functions parse the arguments, count the thread's nested calls and pass the result
 //! through memory. For short records, this accounts for a considerable part of the time. The module
 //! therefore exports a final subclass of each PyO3 class that needs a fast path. The subclass is
-//! created with `PyType_FromSpecWithBases` and uses only the stable ABI. It adds one function,
-//! which handles calls that don't wait or raise, and passes all other calls on to the base class's
-//! function.
+//! created with `PyType_FromSpecWithBases` and uses only the stable ABI. It adds one function. This
+//! function handles calls that neither wait nor raise an exception. It passes all other calls on to
+//! the base class's function.
 //!
 //! The subclass has the name, documentation, constructor and attributes of its base class. To
 //! create an object, call the subclass as Python code would: `Py::new` would create an instance of
@@ -41,8 +41,8 @@ pub(crate) trait FastNext: PyClass<Frozen = True> + Sync {
     /// The cache of the final subclass.
     const FAST_CLASS: &'static FastClass;
 
-    /// Returns the next item, but only if the call doesn't have to wait or raise an exception.
-    /// Otherwise, `__next__` tries again, and raises the exception if there is one.
+    /// Returns the next item. If that isn't possible without waiting or raising an exception,
+    /// returns `None`. `__next__` then tries again, and raises the exception if there is one.
     fn next_now(&self, py: Python<'_>) -> Option<Py<PyAny>>;
 }
 
@@ -51,8 +51,8 @@ pub(crate) trait FastAppend: PyClass<Frozen = True> + Sync {
     /// The cache of the final subclass.
     const FAST_CLASS: &'static FastClass;
 
-    /// Appends a record and returns its offset, but only if the call doesn't have to wait or raise
-    /// an exception. Otherwise, appends nothing.
+    /// Appends a record and returns its offset. If that isn't possible without waiting or raising
+    /// an exception, appends nothing and returns `None`.
     fn append_now(&self, record: &[u8]) -> Option<u64>;
 
     /// Appends a record with the class's regular `append` method.
@@ -100,7 +100,7 @@ pub(crate) fn class_with_append<T: FastAppend>(py: Python<'_>) -> &Bound<'_, PyT
 
 /// Returns the final subclass of `T`. `fast` creates the slot that the subclass adds. The subclass
 /// is created once per process, and reused if the module is imported again. If it cannot be
-/// created, `T` itself is returned. All calls then still work, but more slowly, and
+/// created, `T` itself is returned. In that case, all calls still work, but more slowly, and
 /// `tests/api/test_fast_calls.py` fails.
 fn class<'py, T: PyTypeInfo>(
     py: Python<'py>,
@@ -155,8 +155,8 @@ fn final_class<'py>(base: &Bound<'py, PyType>, fast: ffi::PyType_Slot) -> PyResu
     };
     // SAFETY:
     // - `spec` and `slots` are complete, end with a zero slot, and outlive the call. Since Python
-    //   3.11, the name and documentation are copied. The method table is not copied, but it is
-    //   never freed.
+    //   3.11, the name and documentation are copied. Python keeps a pointer to the method table,
+    //   which is never freed.
     // - `base` is a class that can be subclassed.
     // - The result is a new reference to a class, or null with an exception set.
     let class = unsafe {
@@ -239,8 +239,9 @@ unsafe extern "C" fn fast_append<T: FastAppend>(
             // record is in the log, as documented.
             return Some(unsafe { ffi::PyLong_FromUnsignedLongLong(offset) });
         }
-        // From here on, PyO3 attaches the thread, so the call may wait and raise. If the
-        // interpreter is shutting down, attaching fails, and the base class's function is called.
+        // From here on, PyO3 attaches the thread, so the call may wait or raise an exception. If
+        // the interpreter is shutting down, attaching fails, and the base class's function is
+        // called.
         Python::try_attach(|py| match writer.get().append(&record) {
             Ok(offset) => offset.into_ptr(),
             Err(error) => {

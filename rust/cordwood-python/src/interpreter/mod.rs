@@ -27,7 +27,8 @@ macro_rules! interned {
 
 pub(crate) use {imported, interned};
 
-/// Runs `work`, which may block. If `py` is passed, the interpreter is released while `work` runs.
+/// Runs `work`, which may block. If `py` is passed, the interpreter lock is released while `work`
+/// runs.
 pub(crate) fn released<T: Send>(py: Option<Python<'_>>, work: impl FnOnce() -> T + Send) -> T {
     match py {
         Some(py) => py.detach(work),

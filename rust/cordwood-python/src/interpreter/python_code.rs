@@ -1,16 +1,17 @@
 //! Calls Python code safely, even if the program ends during the call.
 //!
-//! While the interpreter shuts down, versions of Python before 3.14 terminate any other thread that
-//! asks for the interpreter, such as one returning from `time.sleep` or `file.read`. They do so by
-//! calling `pthread_exit`, which unwinds the thread's stack. This crate's functions must not be
-//! unwound like that: either the function itself or PyO3's `catch_unwind` would abort the process,
-//! and data that other objects have not written yet would be lost. So each call in this module is
-//! surrounded by a guard that blocks the thread until the process has ended. Python 3.14 blocks
-//! such threads too, and so does PyO3 when Rust code asks for the interpreter.
+//! While the interpreter shuts down, Python before version 3.14 terminates any other thread that
+//! asks for the interpreter. For example, a thread asks for it when `time.sleep` or `file.read`
+//! returns. Python terminates the thread by calling `pthread_exit`, which unwinds the thread's
+//! stack. If this unwound a function of this crate, the function itself or PyO3's `catch_unwind`
+//! would abort the process. Data that other objects have not written yet would then be lost. So
+//! each call in this module is surrounded by a guard that blocks the thread until the process has
+//! ended. Python 3.14 blocks such threads too, and so does PyO3 when Rust code asks for the
+//! interpreter.
 //!
-//! Call Python code through [`PythonCode`] and import it with [`module`]. `clippy.toml` makes
-//! Clippy reject PyO3's own methods for this. To keep a user's object for longer than one call, use
-//! a [`Held`].
+//! Call Python code through [`PythonCode`] and import it with [`module`]. PyO3 has its own methods
+//! for this, but Clippy rejects them (see `clippy.toml`). To keep a user's object for longer than
+//! one call, use a [`Held`].
 
 #![expect(unsafe_code, reason = "PyO3 declares these functions of C as ones that never unwind")]
 
@@ -62,9 +63,8 @@ impl<'py, A> Arguments<'py> for A where A: IntoPyObject<'py, Target = PyTuple, O
 
 type Object = *mut ffi::PyObject;
 
-/// Declares that a C function may unwind. PyO3 declares the function as one that never unwinds, so
-/// the compiler would leave out the guard. To prevent this, `black_box` hides which function is
-/// called.
+/// Declares that a C function may unwind. PyO3 declares that the function never unwinds, so the
+/// compiler would leave out the guard. To prevent this, `black_box` hides which function is called.
 macro_rules! may_unwind {
     ($function:path; $($object:ty),+ => $result:ty) => {
         black_box(transmute::<
@@ -156,7 +156,8 @@ impl<'py> Iterator for Items<'py> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let py = self.0.py();
-        // SAFETY: As in `run_with`, but null without an exception means the end of the iteration.
+        // SAFETY: As in `run_with`, except that the result can also be null without an exception,
+        // at the end of the iteration.
         let item = unsafe {
             let next = may_unwind!(ffi::PyIter_Next; Object => Object);
             Bound::from_owned_ptr_or_opt(py, guarded(|| next(self.0.as_ptr())))
@@ -198,7 +199,7 @@ impl Drop for Held {
     }
 }
 
-/// Runs `call`, which must do nothing but call a function that may unwind.
+/// Calls a function that may unwind. `call` must make this call and do nothing else.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> T {
     let guard = Guard;
     let result = call();

@@ -43,20 +43,21 @@ pub(crate) trait Input: Read + Seek + Send + Sync {
     }
 
     /// Returns a second input for the same source, unless it is a pipe or a device. If the source
-    /// is an object, both inputs seek before every read from then on.
+    /// is an object, both inputs then seek before every read.
     fn twin(&mut self) -> Option<Box<dyn Input>> {
         self.another()
     }
 }
 
-/// The Python object that an [`Input`] reads, unless it reads a file. All inputs for the object
-/// share this reference so that the owner of an input can report the object to the garbage
-/// collector.
+/// The Python object that an [`Input`] reads. There is none for a file or a `bytes` object. All
+/// inputs for the object share this reference so that the owner of an input can report the object
+/// to the garbage collector.
 pub(crate) type Referent = Arc<Held>;
 
 pub(crate) type InputSource = StreamSource<Box<dyn Input>>;
 
-/// An open source, its path if it has one, and the object it reads.
+/// A source that has been opened, and the Python object that it reads. The source contains its
+/// path, if it has one.
 pub(crate) type Opened = (InputSource, Option<Referent>);
 
 /// Returns a source that reads `input` from the log offset `start`, or from the log's end if the
@@ -81,7 +82,8 @@ pub(crate) struct OpenedReader {
     pub(crate) referent: Option<Referent>,
 }
 
-/// Opens the source passed to `Reader`, at the block where the range of `options` starts.
+/// Opens the source passed to `Reader`. Reading starts at the first block of the range in
+/// `options`.
 pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -> PyResult<OpenedReader> {
     let py = source.py();
     options.check().map_err(|error| to_python(py, error, None))?;
@@ -108,7 +110,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
         return Err(noted.err().unwrap_or(error));
     }
     if options.must_look() && options.start > 0 && can_seek {
-        // The format is detected at the start of the file. No other bytes before the range are
+        // The format is detected from the start of the file. No other bytes before the range are
         // read.
         let started = py.detach(|| {
             options = options.clone().with_format(reader.format()?);
@@ -124,7 +126,7 @@ pub(crate) fn open_reader(source: &Bound<'_, PyAny>, mut options: ReadOptions) -
     })
 }
 
-/// Does what [`open_reader`] does for a path, but without the interpreter.
+/// Like [`open_reader`] for a path, but doesn't need the interpreter.
 pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedReader, Error> {
     let mut reader = cordwood::Reader::open_with(path, options.clone())?;
     // Pipes are read by `FileInput` instead, because reading a pipe can block, and `FileInput` lets
@@ -144,8 +146,8 @@ pub(crate) fn open_path(path: &Path, mut options: ReadOptions) -> Result<OpenedR
     })
 }
 
-/// Opens the user's source to read the range in `options`. A path is opened at its start, and any
-/// other source at the log offset `start`.
+/// Opens the user's source to read the range in `options`. A path is opened at the start of the
+/// log. Any other source is opened at the log offset `start`.
 pub(crate) fn open(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyResult<Opened> {
     open_any(source, start, options).map_err(|error| of_call(source.py(), error))
 }
@@ -181,7 +183,7 @@ fn open_any(source: &Bound<'_, PyAny>, start: u64, options: &ReadOptions) -> PyR
             let len = view.getattr(interned!(py, "nbytes")?)?.extract()?;
             let mut view = view.into_any();
             if PyUntypedBuffer::get(&view).is_err() {
-                // PyO3 rejects a buffer without dimensions, such as a NumPy scalar's.
+                // PyO3 rejects a zero-dimensional buffer, such as that of a NumPy scalar.
                 view = view.run_method(interned!(py, "cast")?, ("B",))?;
             }
             let view = Arc::new(Held::new(&view));
@@ -267,9 +269,9 @@ impl Input for FileInput {
 }
 
 impl Read for FileInput {
-    /// A signal interrupts a read that is waiting for a pipe or a device. If the signal's handler
-    /// raises an exception, as for Ctrl-C, the read fails. Otherwise, the core repeats the read and
-    /// may wait forever.
+    /// A signal interrupts a read that is waiting for a pipe or a device. If the signal handler
+    /// raises an exception, as it does for Ctrl-C, the read fails. Otherwise, the core repeats the
+    /// read and may wait forever.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.0.read(buffer);
         let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
@@ -288,7 +290,7 @@ impl Seek for FileInput {
     }
 }
 
-/// Asks an object with `read` whether it can seek.
+/// Checks whether an object with a `read` method can seek.
 pub(crate) fn is_seekable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.attribute(interned!(object.py(), "seekable")?)? {
         Some(seekable) => seekable.run(())?.is_truthy(),
@@ -330,7 +332,7 @@ struct BufferInput {
 
 #[derive(Clone)]
 enum Content {
-    /// A `bytes` object, which is immutable and is therefore read without the interpreter.
+    /// A `bytes` object. It is immutable, so reading it doesn't require the interpreter.
     Bytes(Arc<PyBackedBytes>),
     /// Any other buffer. Other threads may write to it during a read, so each piece is copied
     /// before it is used. The object is a `memoryview` created here, which pins the buffer and can
@@ -388,7 +390,8 @@ struct ObjectInput {
     /// The file offset of the next byte to read.
     position: u64,
     /// Whether the object's position is unknown because its `read` or `seek` has raised an
-    /// exception. For example, it may have read bytes and then run out of memory to return them.
+    /// exception. For example, `read` may have consumed bytes and then failed to allocate memory
+    /// for its result.
     is_lost: bool,
     /// Whether a [`twin`](Input::twin) may move the object's position between two reads.
     is_shared: bool,
@@ -519,7 +522,7 @@ impl Seek for ObjectInput {
         }
         self.is_lost = true;
         call_python(|py| {
-            // If the sum saturates, the object can't have this position, and its `seek` raises the
+            // If the sum saturates, the position is too large for any object, and `seek` raises an
             // error.
             let position = new_int(py, self.base.saturating_add(offset))?;
             let seek = interned!(py, "seek")?;

@@ -11,7 +11,7 @@ static SPARE: Mutex<Vec<RecordBatch>> = Mutex::new(Vec::new());
 /// Memory from record batches that Python has released. Allocating new memory costs more than
 /// reading records into it, because the system zeroes each page first.
 ///
-/// None of the pool's methods wait. If another thread is using the pool, the methods allocate or
+/// The pool's methods never block. If another thread is using the pool, the methods allocate or
 /// free memory instead. After a fork, a pool in the child may be locked by a thread that does not
 /// exist there.
 pub(crate) struct Pool {
@@ -20,8 +20,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The maximum size of a record batch whose memory is reused, in bytes. A larger batch, such as
-    /// one that contains a huge record, is freed.
+    /// The maximum size, in bytes, of a record batch whose memory is reused. A larger batch, such
+    /// as one that contains a huge record, is freed.
     const CAPACITY_MAX: usize = 64 << 20;
 
     /// The maximum amount of memory, in bytes, that the process keeps for other pools when a pool

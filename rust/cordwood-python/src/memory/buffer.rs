@@ -80,8 +80,8 @@ pub(crate) fn bytes_of_pieces<'a, 'py>(
     // - If no bytes are passed, `PyBytes_FromStringAndSize` returns a new object with room for
     //   `len` bytes. Writing to it is allowed because nothing else refers to it yet. If the
     //   function returns null with an exception set, no bytes are written.
-    // - Whatever the iterator yields, exactly `len` bytes are written. Each piece is cut to the
-    //   space left, and any space left at the end is filled with zeros.
+    // - Whatever the iterator yields, exactly `len` bytes are written. Each piece is truncated to
+    //   the remaining space. Any space after the last piece is filled with zeros.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len as isize);
         let bytes = Bound::from_owned_ptr_or_opt(py, object)?.cast_into_unchecked::<PyBytes>();
@@ -204,9 +204,9 @@ pub(crate) fn new_named_tuple<'py>(
     let tuple = PyTuple::type_object_raw(py);
     // SAFETY:
     // - The thread is attached, and both objects are types. `PyType_GetSlot` returns null or the
-    //   contents of a slot, which have the type given here.
+    //   slot's value, which has the type given here.
     // - `tuple` creates objects of any class that has the layout of its base `tuple`; the layout is
-    //   checked first. The function gets a tuple of arguments and no keywords.
+    //   checked first. The function receives its arguments as a tuple, and no keyword arguments.
     // - The result is a new reference, or null with an exception set.
     unsafe {
         if ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_base) != tuple.cast() {
@@ -274,7 +274,7 @@ impl Exporter {
         //   a reference to this object.
         // - The `len` bytes at `start` are initialised, because they belong to a slice of integers.
         // - The bytes are not moved or changed while this object is alive, because it holds a
-        //   reference to them. No code takes a `Vec` out of a shared `Arc` or changes it, and a
+        //   reference to them. A `Vec` in a shared `Arc` is never changed or taken out, and a
         //   `PooledBatch` doesn't change until it is dropped.
         // - The view is read-only: Python refuses a request for a writable view, so the pointer is
         //   never written through.

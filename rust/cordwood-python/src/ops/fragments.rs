@@ -16,7 +16,7 @@ use crate::values::error::{check_signals, of_call, to_python, unsupported};
 use crate::values::options::{compression_name, compression_of, dialect_of};
 use crate::values::position::{Start, read_options};
 
-/// The maximum number of fragments to find each time the interpreter is released.
+/// The maximum number of fragments to find each time the interpreter lock is released.
 const BATCH_MAX: usize = 512;
 
 /// Lists every fragment and gap in a log.
@@ -29,8 +29,9 @@ const BATCH_MAX: usize = 512;
 /// has that region's reason. Memory use does not grow with the log.
 ///
 /// Args:
-///     source: Same as for `Reader`, but it must be readable twice: the path of a file, a URL or
-///         another source that is read in ranges, a buffer, or an object with `read` and `seek`.
+///     source: Same as for `Reader`, but it must be possible to read the source twice. It can be
+///         the path of a file, a buffer, an object with `read` and `seek`, a URL, or another source
+///         that is read in ranges.
 ///     dialect: Same as for `Reader`. Default: `None`.
 ///     log_number: Same as for `Reader`. Default: `None`.
 ///     compression: Same as for `Reader`. Default: `None`.
@@ -93,9 +94,10 @@ impl Fragments {
 
     /// Returns the findings so far.
     ///
-    /// The findings are a tuple of the dialect, the log number, the compression, the number of the
-    /// other log that the whole file belongs to (if any), and the number of records that start
-    /// after damage in the same block.
+    /// The findings are a tuple of the dialect, the log number, the compression, the other log
+    /// number, and the salvaged count. If the whole file belongs to another log, the other log
+    /// number is the number of that log; otherwise, it is `None`. The salvaged count is the number
+    /// of records that start after damage in the same block.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Found> {
         self.with_reader(py, |found| {
@@ -157,9 +159,8 @@ impl Fragments {
 /// severity, and the number of fragments.
 type Run = (u64, u64, &'static str, Option<&'static str>, Option<&'static str>, u64);
 
-/// The result of `found`: the dialect, the log number, the compression, the number of the other log
-/// that the whole file belongs to (if any), and the number of records that start after damage in
-/// the same block.
+/// The result of `found`: the dialect, the log number, the compression, the other log number, and
+/// the salvaged count.
 type Found = (&'static str, Option<u32>, Option<&'static str>, Option<u32>, u64);
 
 /// Finds fragments in batches.

@@ -25,35 +25,35 @@ use crate::values::{Report, Stat};
 
 /// Reads a log to the end, and reports on its contents and any damage.
 ///
-/// Damage does not raise an exception. The log is read under the policy `"salvage"`, so the report
+/// Damage does not raise an exception. The log is read with the policy `"salvage"`, so the report
 /// covers only the damage itself, not the rest of the block. `Report.salvaged_count` is the number
 /// of records that LevelDB and the policy `"skip"` would drop.
 ///
 /// If damage is found in a log with a log number, and the source can seek, the log is read a second
 /// time. The report then describes the second pass. This matters while RocksDB or Pebble is
-/// overwriting an older log with a new one: where the first pass sees bytes of the older log, a new
-/// record may be written a moment later.
+/// overwriting an older log with a new one. The first pass may see bytes of the older log where a
+/// new record is written a moment later.
 ///
 /// Args:
-///     source: A source as for `Reader`, or a `Split`. To read many logs, pass a directory, which
-///         stands for all logs in it and its subdirectories; a pattern, such as `"*.log"`; or a
-///         list of paths, URLs, directories, patterns and splits.
-///     threads: How many threads to read with, 1 to 256. The report is the same for any number of
-///         threads. Only one thread is used for an object with `read`, a log with log numbers, or a
-///         file with less than about 2 MiB per thread. If there are many logs, several are read at
-///         a time. Default: 1.
+///     source: Any source that `Reader` accepts, or a `Split`. To read many logs, pass a directory,
+///         a pattern such as `"*.log"`, or a list of paths, URLs, directories, patterns and splits.
+///         A directory stands for all logs in it and its subdirectories.
+///     threads: The number of threads to read with, from 1 to 256. The report is the same for any
+///         number of threads. Only one thread is used for an object with `read`, a log with log
+///         numbers, or a file with less than about 2 MiB per thread. If there are many logs,
+///         several are read at a time. Default: 1.
 ///     dialect: Same as for `Reader`. Default: `None`.
 ///     log_number: Same as for `Reader`. Default: `None`.
 ///     compression: Same as for `Reader`. Default: `None`.
-///     start: A file offset in bytes, as for `Reader`. Default: 0.
-///     end: A file offset in bytes, as for `Reader`. Default: `None`.
+///     start: A file offset in bytes, as in `Reader`. Default: 0.
+///     end: A file offset in bytes, as in `Reader`. Default: `None`.
 ///     verify_checksums: Same as for `Reader`. Default: `True`.
-///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
 ///     storage_options: Same as for `Reader`. Default: `None`.
-///     progress: A function to call after each read, in the thread that did the read. It gets the
-///         number of new bytes read: at most a few MiB, or 0 if the bytes had been read before. If
-///         the length of the source is known, the numbers add up to at most that length. If
-///         `progress` raises, so does this function. Default: `None`.
+///     progress: A function to call after each read, in the thread that did the read. Its argument
+///         is the number of new bytes, at most a few MiB. It is 0 if all bytes in this read had
+///         been read before. If the length of the source is known, the numbers add up to at most
+///         that length. If `progress` raises, so does this function. Default: `None`.
 ///
 /// Returns:
 ///     The report, whose `ok` is true if there is no damage. If there are many logs, a `Results`,
@@ -102,8 +102,8 @@ pub(crate) fn verify(
     })
 }
 
-/// Calls `work` with readers of `source`, and with the parts they read. There are `threads`
-/// readers, one for each thread, or only one reader if several would not be faster. Returns the
+/// Calls `work` with readers of `source`, and with the parts they read. There is one reader for
+/// each of the `threads` threads, or a single reader if several would not be faster. Returns the
 /// result of `work`, and the source's path if it has one.
 fn read_parts<T: Send>(
     source: &Bound<'_, PyAny>,
@@ -126,8 +126,8 @@ fn read_parts<T: Send>(
         let detected = py.detach(|| whole.detect());
         match detected.map_err(|error| to_python(py, error, path.as_deref()))? {
             Some(format) => options = options.with_format(format),
-            // Several readers would need options with a dialect, but the dialect is unknown, so
-            // only one reader is used.
+            // Several readers need a known dialect, and this log's dialect is unknown. So only one
+            // reader is used.
             None => another = None,
         }
     }
@@ -151,7 +151,7 @@ fn read_parts<T: Send>(
     Ok((done.map_err(|error| to_python(py, error, path.as_deref()))?, path))
 }
 
-/// Reads a log under the policy `"salvage"`, and writes all its records to a new log.
+/// Reads a log with the policy `"salvage"` and writes all its records to a new log.
 ///
 /// The source is not changed. The new log is written under a temporary name in the directory of
 /// `destination`, synced, and then renamed, so once a file has its final name, it is complete. If
@@ -159,7 +159,7 @@ fn read_parts<T: Send>(
 /// unfinished log is removed.
 ///
 /// Args:
-///     source: A source as for `Reader`, or many logs as for `verify`, but not splits.
+///     source: Any source that `Reader` accepts, or many logs as in `verify`, but no splits.
 ///     destination: The path of the new log, which must not exist. If there are many logs,
 ///         `destination` is a directory, which is created if it does not exist. Each new log keeps
 ///         the old log's path relative to the directory or pattern in `source`. The new log has the
@@ -168,7 +168,7 @@ fn read_parts<T: Send>(
 ///     dialect: Same as for `Reader`. Default: `None`.
 ///     log_number: Same as for `Reader`. Default: `None`.
 ///     compression: Same as for `Reader`. Default: `None`.
-///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
 ///     repair_bit_flips: Also write each record whose damage can be explained by a single flipped
 ///         bit, with that bit flipped back. The report gives the number of these records as
 ///         `repaired_count`, and lists the repaired fragments in `repaired`. If only one bit was
@@ -177,14 +177,14 @@ fn read_parts<T: Send>(
 ///     progress: Same as for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The report on `source`, or a `Results` for many logs, as for `verify`.
+///     The report on `source`. If there are many logs, a `Results`, as in `verify`.
 ///
 /// Raises:
 ///     DialectError: `source` is not a log.
 ///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, or the new log cannot be written. Also raised
-///         if `destination` has the name of a segment, or if the number in its name differs from
-///         the number in the records.
+///         if `destination` is named like a segment, or if the number in its name differs from the
+///         number in the records.
 ///     OtherLogError: All of `source` belongs to another log, whose number is neither the number in
 ///         the file's name nor `log_number`. No new log is written.
 ///     OverflowError: An integer is negative or too large for its option.
@@ -246,16 +246,17 @@ pub(crate) fn salvage(
 
 /// Copies all records of a closed log to a new log, for example to pack or unpack it.
 ///
-/// The copy is strict: either all records are copied, or no copy is made. Damage is an error, and
-/// so are zeros and an incomplete record at the end, because a record may have been lost there.
-/// There is one exception: if the file consists of whole blocks, zeros that fill the rest of the
-/// last record's block are treated as padding and left out.
+/// Either all records are copied, or no log is written. It is an error if the log is damaged,
+/// contains zeros, or ends with an incomplete record, because a record may have been lost. The only
+/// exception is padding: if the file consists of whole blocks, zeros that pad the last block are
+/// left out.
 ///
-/// This function also unpacks a log. To get the same records back, copy a packed log to the
-/// original log's dialect. If the original consisted only of whole records, the unpacked log is
-/// also byte for byte identical to it. The function rejects logs that could not be restored: logs
-/// with a log number, individually compressed records or engine metadata; `"wandb_old"` logs; and
-/// `"swanlab"` logs of version 0 or 1.
+/// This function also unpacks a log. To get the same records back, pass the packed log as `source`
+/// and the original log's dialect as `dialect`. If the original contained only complete records,
+/// the unpacked log is also byte-for-byte identical to it. The function rejects logs that could not
+/// be restored from the new log. These are logs that have a log number, engine metadata, or
+/// individually compressed records. They also include `"wandb_old"` logs, and `"swanlab"` logs of a
+/// version other than 2.
 ///
 /// The source is not changed. The new log is written as in `salvage`: once a file has its final
 /// name, it is complete and on disk. Only cordwood can read a packed log, so never pack a log that
@@ -270,7 +271,7 @@ pub(crate) fn salvage(
 ///     compression: The compression of the new log: `"zstd"`, or `None` for no compression.
 ///         Default: `"zstd"` for a packed log, and `None` for the other dialects, which have no
 ///         compression.
-///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
 ///     progress: Same as for `verify`. Default: `None`.
 ///
 /// Returns:
@@ -282,7 +283,7 @@ pub(crate) fn salvage(
 ///     DialectError: `source` is not a log, or it could not be restored from the new log.
 ///     FileExistsError: A file already exists at `destination`. It is not changed.
 ///     OSError: The source cannot be opened or read, the new log cannot be written, or
-///         `destination` has the name of a segment.
+///         `destination` is named like a segment.
 ///     RecordTooLargeError: A record is longer than `record_len_max`. No new log is written.
 ///     TypeError: `Reader` does not accept `source`, or `destination` is not a path.
 ///     ValueError: An option has an invalid value.
@@ -371,15 +372,15 @@ fn new_log_path(destination: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
 ///     dialect: Same as for `Reader`. Default: `None`.
 ///     log_number: Same as for `Reader`. Default: `None`.
 ///     compression: Same as for `Reader`. Default: `None`.
-///     start: A file offset in bytes, as for `Reader`. Default: 0.
-///     end: A file offset in bytes, as for `Reader`. Default: `None`.
+///     start: A file offset in bytes, as in `Reader`. Default: 0.
+///     end: A file offset in bytes, as in `Reader`. Default: `None`.
 ///     verify_checksums: Same as for `Reader`. Default: `True`.
-///     record_len_max: Same as for `Reader`, in bytes. Default: 1 GiB.
+///     record_len_max: The maximum length of a record in bytes, as in `Reader`. Default: 1 GiB.
 ///     storage_options: Same as for `Reader`. Default: `None`.
 ///     progress: Same as for `verify`. Default: `None`.
 ///
 /// Returns:
-///     The counts, or a `Results` for many logs, as for `verify`.
+///     The counts. If there are many logs, a `Results`, as in `verify`.
 ///
 /// Raises:
 ///     DialectError: The source is not a log.

@@ -1,5 +1,5 @@
-//! Sources that one or more threads read while the interpreter is released. The sources report
-//! progress, and Ctrl-C stops the reading.
+//! Sources that one or more threads read while the interpreter lock is released. The sources report
+//! progress, and reading can be interrupted with Ctrl-C.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use crate::interpreter::python_code::PythonCode;
 use crate::io::source::{Input, InputSource};
 use crate::values::error::{call_python, check_signals_anywhere};
 
-/// A source that checks for Ctrl-C before each read and reports progress after it. It has to check
-/// because the interpreter is released during the work. Only Python's main thread can detect
-/// Ctrl-C, and the other threads stop once the main thread does.
+/// A source that checks for Ctrl-C before each read and reports progress after it. The check is
+/// necessary because the interpreter lock is released during the reads. Only Python's main thread
+/// can detect Ctrl-C. When it does, the other threads stop too.
 pub(crate) struct Watched {
     input: Box<dyn Input>,
     watch: Arc<Watch>,
@@ -58,8 +58,8 @@ impl Watch {
         }
     }
 
-    /// Releases the interpreter while running `work`, which reads [`Watched`] sources. If `work`
-    /// uses several threads, this thread only waits and checks for Ctrl-C.
+    /// Releases the interpreter lock while running `work`, which reads [`Watched`] sources. If
+    /// `work` uses several threads, this thread only waits and checks for Ctrl-C.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,

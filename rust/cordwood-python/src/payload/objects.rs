@@ -68,10 +68,10 @@ impl RecordDecoder {
         })
     }
 
-    /// Returns the row that becomes complete only after the last record.
+    /// Returns the last row, which isn't complete until all records have been read.
     ///
     /// Returns:
-    ///     The values by name, or `None` if no row becomes complete.
+    ///     The values by name, or `None` if there is no such row.
     fn rest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.taken(py, None, |decoder, sink| {
             decoder.rest(sink);
@@ -189,8 +189,8 @@ pub(super) fn decoder_of(payload: &str, facts: Facts) -> PyResult<Decoder> {
     decoder.ok_or_else(|| PyValueError::new_err(format!("'{payload}' is not known")))
 }
 
-/// Returns the facts about a log that its dialect reveals. Only the RocksDB and Pebble dialects
-/// reveal the engine.
+/// Returns what the dialect reveals about a log. Only the RocksDB and Pebble dialects reveal the
+/// engine.
 pub(super) fn facts_of(dialect: Option<&str>) -> Facts {
     let mut facts = Facts::default();
     facts.engine = match dialect {

@@ -62,7 +62,7 @@ impl Records {
         Ok(Records::List(records.collect::<PyResult<_>>()?))
     }
 
-    /// Returns a record and, if `has_salvaged` is true, whether it is salvaged.
+    /// Returns a record and, if `has_salvaged` is true, whether the record was salvaged.
     pub(super) fn get(&self, index: usize, has_salvaged: bool) -> Option<table::Record<'_>> {
         let (offset, end_offset, is_salvaged, data) = match self {
             Records::Batch(batch) => {
@@ -88,10 +88,11 @@ impl Records {
 
 /// Turns the records of logs into a table.
 ///
-/// The columns are either known or learned. A table that learns its columns is opened once the
-/// first records have revealed some of them. From then on, it also writes its rows. If a later row
-/// needs a new column, the table stops writing: from that row onward, it only learns columns. You
-/// must then create another table with all the columns.
+/// The columns are either known in advance or learned from the rows. If they are learned, the table
+/// is opened once the first records have shown some of them. From then on, the table also writes
+/// its rows. If a later row needs a new column, the table stops writing. From that row onward, it
+/// only collects the names and types of columns. You must then create another table with all the
+/// columns.
 ///
 /// Args:
 ///     payload: The contents of the records, as in `cordwood._tables.payloads`.
@@ -102,22 +103,22 @@ impl Records {
 ///     wanted: The columns to keep, in this order, or `None` for all columns. `a.b` is the field
 ///         `b` of the column `a`.
 ///     limit: The maximum number of rows.
-///     opens_early: Whether a table that learns its columns is opened with the columns found in the
-///         first records.
+///     opens_early: If the columns are learned, whether to open the table with the columns found in
+///         the first records.
 ///     bytes_as: How to convert bytes to text: `"object"`, `"utf-8"`, `"hex"` or `"base64"`. With
 ///         `"utf-8"`, a row whose bytes are not UTF-8 is reported as a fault.
 ///     escapes_formulas: Whether to put an apostrophe before CSV text that a spreadsheet would
 ///         interpret as a formula.
-///     has_salvaged: Whether rows with a record offset also show whether the record is salvaged.
-///     learned_max: For learned columns: the maximum number of columns, including fields inside
-///         columns; the maximum number of fields in a column; and the maximum nesting depth of lists
-///         and structures in a column.
+///     has_salvaged: If true, rows with a record offset also show whether the record was salvaged.
+///     learned_max: Three limits for learned columns. The first limits the number of columns,
+///         including fields inside columns. The second limits the number of fields in a column. The
+///         third limits the nesting depth of lists and structures in a column.
 ///     batch_max: The maximum number of rows in an Arrow batch, and the maximum number of cells if
 ///         the batch has more than one row.
 #[pyclass(frozen, subclass, module = "cordwood._native")]
 pub(crate) struct Table {
     payload: String,
-    /// Whether rows with a record offset also show whether the record is salvaged.
+    /// If true, rows with a record offset also show whether the record was salvaged.
     has_salvaged: bool,
     parts: Exclusive<Parts>,
 }
@@ -242,12 +243,12 @@ impl Table {
     ///         If this is a list, `start` is a position in the list.
     ///
     /// Returns:
-    ///     A tuple of four items: the index of the record to continue with; a list that is empty or
-    ///     contains the output; the list of faults; and the number of further faults. The output is
-    ///     `bytes`. For Arrow, it is a tuple of the indices of the columns that have values, the
-    ///     number of rows, and capsules of the Arrow C data interface. Each fault gives the index
-    ///     of a record, the missing part (`"record"`, `"row"`, `"value"` or `"rest"`), and a
-    ///     `PayloadError`.
+    ///     A tuple of four items: the index of the record to continue with, a list with the output,
+    ///     a list of faults, and the number of further faults. If there is no output, the first
+    ///     list is empty. The output is `bytes`. For Arrow, it is a tuple of the indices of the
+    ///     columns that have values, the number of rows, and capsules of the Arrow C data
+    ///     interface. Each fault gives the index of a record, the missing part (`"record"`,
+    ///     `"row"`, `"value"` or `"rest"`), and a `PayloadError`.
     ///
     /// Raises:
     ///     MemoryError: There is not enough memory.
@@ -345,7 +346,8 @@ impl Table {
 
     /// Stops writing rows.
     ///
-    /// After this call, the table only learns columns, as if a row had needed a new column.
+    /// After this call, the table only collects the names and types of columns, as it does once a
+    /// row needs a new column.
     fn only_learn(&self, py: Python<'_>) -> PyResult<()> {
         self.parts.lock(py)?.table.only_learn();
         Ok(())
@@ -417,7 +419,7 @@ impl Table {
     }
 }
 
-/// Returns the exception that explains why a table doesn't take any more records.
+/// Returns the exception that explains why a table no longer accepts records.
 fn stopped(py: Python<'_>, stop: Stop) -> PyResult<PyErr> {
     let (class, message) = match stop {
         Stop::TooManyColumns => ("TooManyColumnsError", "there are too many columns".to_owned()),

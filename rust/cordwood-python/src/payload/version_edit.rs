@@ -1,4 +1,5 @@
-//! The functions of `cordwood.payload.VersionEdit`, which converts their results to named tuples.
+//! The functions that `cordwood.payload.VersionEdit` calls. The class converts their results to
+//! named tuples.
 
 use std::collections::BTreeMap;
 
@@ -96,9 +97,10 @@ impl VersionState {
     /// Returns the numbers that the edits contain.
     ///
     /// Returns:
-    ///     A tuple of four items: the last value of each numeric field, by field name; the smallest
-    ///     log number that each column family still needs; the synced length in bytes of each log
-    ///     that RocksDB tracks; and whether LevelDB knows all fields.
+    ///     A tuple of four items. The first is the last value of each numeric field, by field name.
+    ///     The second is the smallest log number that each column family still needs. The third is
+    ///     the synced length in bytes of each log that RocksDB tracks. The fourth is true if
+    ///     LevelDB knows all fields.
     #[expect(clippy::type_complexity, reason = "a tuple, which Python unpacks")]
     fn numbers(
         &self,

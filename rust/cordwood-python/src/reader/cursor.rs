@@ -28,7 +28,7 @@ const REGION_COUNT_MAX: u32 = 1 << 12;
 /// memory for an object, the next step returns the same record or batch.
 ///
 /// Some steps take an optional `py`. It is `None` if the calling thread might not be attached to
-/// the interpreter, as in the consumer of an Arrow stream.
+/// the interpreter, for example when the consumer of an Arrow stream makes the call.
 pub(crate) struct Cursor {
     pub(crate) reader: SourceReader,
     pub(crate) options: ReadOptions,
@@ -48,11 +48,11 @@ pub(crate) struct Cursor {
     source: Option<Box<dyn Input>>,
     ahead: ReadAhead,
     pub(crate) referent: Option<Referent>,
-    /// The offset of the last `seek`. No byte after this offset belongs to an earlier range.
+    /// The offset passed to the last `seek`. No byte after this offset belongs to an earlier range.
     sought: Option<u64>,
     pub(super) logged: Logged,
-    /// The position before the last step that released the interpreter. The initial value is not
-    /// near any position, because the first step may have to wait for a read.
+    /// The position before the last step that released the interpreter lock. The initial value is
+    /// not near any position, because the first step may have to wait for a read.
     released_at: u64,
 }
 
@@ -116,7 +116,7 @@ impl Cursor {
 
     /// Takes the next record if it has already been found. `make` converts the record to an object,
     /// and must not run Python code. Returns `None` if no record has been found. If the conversion
-    /// fails, returns `None` with an exception set, and the next call takes the same record.
+    /// fails, returns `None` with an exception set, and the next call retries the same record.
     // Inlined into the functions that are called once per record, where the cost of a call would
     // matter.
     #[inline(always)]
@@ -178,7 +178,7 @@ impl Cursor {
         Ok(made)
     }
 
-    /// Looks for the next record, releasing the interpreter unless the search is short.
+    /// Looks for the next record, releasing the interpreter lock unless the search is short.
     fn look(&mut self, py: Python<'_>) -> Result<(), Stop> {
         self.come_here(Some(py))?;
         loop {
@@ -194,11 +194,11 @@ impl Cursor {
         }
     }
 
-    /// Looks for the next event without releasing the interpreter, if the last release was less
-    /// than 4 KiB before this position. If every other record were damaged, releasing the
-    /// interpreter for each would take a quarter of the time. Returns `false` if the interpreter
-    /// has to be released. Every read requires that. So does every compressed record, because it
-    /// may be as long as the limit allows.
+    /// Looks for the next event without releasing the interpreter lock. If every other record were
+    /// damaged, releasing the lock each time would take a quarter of the total time. Returns
+    /// `false` if the lock has to be released. Every read requires that. So does every compressed
+    /// record, because it may be as long as the limit allows. The lock also has to be released if
+    /// the last release was at least 4 KiB before this position.
     fn finds_shortly(&mut self) -> bool {
         const NEAR_LEN: u64 = 1 << 12;
         let is_near = self.position.wrapping_sub(self.released_at) < NEAR_LEN;
@@ -206,11 +206,11 @@ impl Cursor {
     }
 
     /// Looks for an event to report, and gathers the records before it until they fill a batch of
-    /// `target_len` bytes. If `target_len` is `None`, every record is an event. Regions that are
-    /// not logged are only counted here. There can be a huge number of them, because a region can
-    /// be as short as a header. Returns whether an event or a batch was found. Returns `false`
-    /// after one read, or after skipping many regions, so that a long part without records doesn't
-    /// delay Ctrl-C.
+    /// `target_len` bytes. If `target_len` is `None`, every record is an event. A region that is
+    /// not logged is not an event; it is just counted. There can be a huge number of such regions,
+    /// because a region can be as short as a header. Returns whether an event or a batch was found.
+    /// Returns `false` after one read, or after skipping many regions, so that a long part without
+    /// records doesn't delay Ctrl-C.
     fn find(&mut self, target_len: Option<usize>) -> Result<bool, Error> {
         let position = self.position;
         for _ in 0..REGION_COUNT_MAX {
@@ -241,7 +241,7 @@ impl Cursor {
     /// shorter.
     fn gather(&mut self, target_len: usize) -> Result<bool, Error> {
         let moved = self.reader.move_found(&mut self.gathered, target_len);
-        // Regions skipped after the last record have already advanced the position.
+        // The position may already be higher, because skipping a region also advances it.
         self.position = self.position.max(self.gathered.end_offset());
         match moved {
             Err(error) if self.gathered.is_empty() => Err(error),
@@ -283,8 +283,8 @@ impl Cursor {
         self.skipped.add(region);
     }
 
-    /// Marks the event that ended a step as reported, and returns the messages about it. The caller
-    /// logs them once other threads can use the cursor again.
+    /// If an event ended the step, marks that event as reported, and returns the messages about it.
+    /// The caller logs them once other threads can use the cursor again.
     pub(crate) fn report<T>(&mut self, step: &mut Result<T, Stop>) -> Messages {
         match step {
             Err(Stop::Skipped(region)) => {
@@ -298,7 +298,7 @@ impl Cursor {
                 if let ErrorKind::Corruption { region, .. } = error.kind {
                     self.skip(region);
                     // The core's reader also seeks when it takes over from the threads. The user
-                    // did not choose that offset, so the hint to check it does not apply.
+                    // did not choose that offset, so a hint to check the offset is replaced.
                     if error.hint == Some(Hint::CheckOffset) && self.sought != Some(region.start) {
                         error.hint = Some(Hint::OnCorruption);
                     }
@@ -367,7 +367,8 @@ impl Cursor {
             check_for_interrupt(py)?;
         }
         match self.reader.found() {
-            // A source's exception can wait until the records before it have been returned.
+            // An exception from the source is raised later, after the records before it have been
+            // returned.
             Some(Found::Failed(error))
                 if !self.gathered.is_empty() && !py.is_some_and(|py| is_interrupt(py, error)) =>
             {

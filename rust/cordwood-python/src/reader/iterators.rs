@@ -10,8 +10,7 @@ use crate::interpreter::fast_call::{FastClass, FastNext};
 
 /// The iterator over a reader's records. It yields `bytes` for `iter(reader)`, and the records with
 /// their offsets for `Reader.records`.
-// Instead of this class, the module instantiates its final subclass, which has a fast path. See
-// `fast_call.rs`.
+// The module creates instances of a final subclass, which has a fast path. See `fast_call.rs`.
 #[pyclass(frozen, weakref, subclass, module = "cordwood._native")]
 pub(crate) struct ReaderIterator {
     reader: Py<Reader>,

@@ -30,7 +30,8 @@ pub(crate) enum Message {
     Skipped(SkippedRegion),
     /// The number of regions that were not logged individually, and the number of bytes in them.
     Summary { count: u64, len: u64 },
-    /// The number of this log, and the number of the other log that the whole file belongs to.
+    /// `own` is the log number that was expected. `other` is the number of the log that the whole
+    /// file belongs to.
     OtherLog { own: u32, other: u32 },
     /// The offset and length of the incomplete record at the end of a file that is no longer
     /// followed.
@@ -73,8 +74,8 @@ impl Logged {
     }
 
     /// Returns the messages at the end of a log: the [`summary`](Self::summary) and, if the file
-    /// belongs to another log, a message that says so. That message requires `whole`, the reader of
-    /// a log that was read from its start.
+    /// belongs to another log, a message that says so. If the log was read from its start, pass its
+    /// reader as `whole`. Without `whole`, the second message is left out.
     pub(crate) fn end<S: Source>(&mut self, whole: Option<&mut Reader<S>>) -> Messages {
         let other_log = whole.and_then(|reader| {
             let other = reader.info().other_log_number?;

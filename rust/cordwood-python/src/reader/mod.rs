@@ -37,7 +37,7 @@ use crate::values::{Outcome, len_by_reason};
 /// Iterating yields each record as `bytes`. A torn tail, the incomplete end left by a crash, ends
 /// the iteration without an error and is reported by `outcome`. `skipped` lists the bytes that were
 /// not returned, so every byte in the file is accounted for. A `with` statement closes the reader;
-/// the end of a loop doesn't.
+/// a loop doesn't.
 ///
 /// A reader has a single position. A second loop continues where the first one ended, as does
 /// `next(reader)`, which returns the next record.
@@ -59,11 +59,11 @@ use crate::values::{Outcome, len_by_reason};
 ///         path may name the directory of a segmented log, which is read as a single log whose
 ///         offsets continue from one segment to the next. A path in `bytes` would be read as
 ///         content, so convert it with `os.fsdecode`. For an object with `read`, the log starts at
-///         the object's current position. If an `mmap`'s file is truncated while the log is being
-///         read, the operating system kills the process (`SIGBUS`), as it does any program that
-///         reads beyond the end of a mapped file. If a file might be truncated, pass its path
-///         instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`), an
-///         `fsspec.OpenFile` or a `UPath`. These are read through fsspec. A tuple of an obstore
+///         the object's current position. If the file behind an `mmap` is truncated while the log
+///         is being read, the operating system kills the process (`SIGBUS`). This happens to any
+///         program that reads beyond the end of a mapped file. If a file might be truncated, pass
+///         its path instead. The source can also be a URL (a `str` such as `"s3://bucket/name"`),
+///         an `fsspec.OpenFile` or a `UPath`. These are read through fsspec. A tuple of an obstore
 ///         store and a path in it is also accepted, and so is an object with `size()` and
 ///         `read_range(start, end)`. All five kinds are read in ranges of up to 16 MiB, and four
 ///         ranges are read ahead.
@@ -78,9 +78,9 @@ use crate::values::{Outcome, len_by_reason};
 ///         `cordwood.types.DetectedDialect`.
 ///     log_number: The number of a `"rocksdb"`, `"pebble"` or `"recyclable"` log: the low 32 bits
 ///         of the number in the file's name. Fragments with another number are left over from an
-///         older log. If the entire file is left over, a warning is logged to the `cordwood`
-///         logger. Default: `None`, which means the number in the file's name or, if there is none,
-///         the number of the first valid fragment.
+///         older log. If the entire file is left over from an older log, a warning is logged to the
+///         `cordwood` logger. Default: `None`, which means the number in the file's name or, if
+///         there is none, the number of the first valid fragment.
 ///     compression: How each record in a `"rocksdb"` log is compressed. The only supported value is
 ///         `"zstd"`. Default: `None`, which means the compression stated at the start of the log.
 ///     on_corruption: How to treat damage. `"raise"`: raise `CorruptionError`. The next step
@@ -105,8 +105,8 @@ use crate::values::{Outcome, len_by_reason};
 ///         created, or since its last seek). In a packed log, the total length of the records in
 ///         one container is at most 256 MiB. A record that would exceed one of these two limits
 ///         raises `RecordTooLargeError` under every policy. The record is neither skipped nor
-///         consumed. A value above the default also replaces the 256 MiB in these limits. Default:
-///         1 GiB.
+///         consumed. If `record_len_max` is above the default, it also replaces the 256 MiB in
+///         these limits. Default: 1 GiB.
 ///     storage_options: The arguments for the fsspec file system of a URL, such as
 ///         `{"endpoint_url": "..."}`. In a list of logs, the arguments are used for each URL.
 ///         Default: `None`, which means fsspec's own configuration.
@@ -117,8 +117,9 @@ use crate::values::{Outcome, len_by_reason};
 ///     TypeError: `source` has an unsupported type, or is a text file.
 ///     ModuleNotFoundError: `source` is a URL, but fsspec, or a package that fsspec needs for this
 ///         URL, is not installed.
-///     ValueError: An option has an invalid value, a log number or compression is given for a
-///         dialect that does not support it, or fsspec does not know the file system of a URL.
+///     ValueError: An option has an invalid value, or fsspec does not know the file system of a
+///         URL. Also raised if a log number or compression is given for a dialect that does not
+///         support it.
 ///
 /// Each step of an iteration over the reader, `records` or `record_batches` can raise:
 ///
@@ -216,16 +217,16 @@ impl Reader {
     ///
     /// Args:
     ///     target_len: A batch is complete once it contains at least this many bytes. It is also
-    ///         complete once it contains 65,536 records, or one record for every 16 bytes of
-    ///         `target_len` if that is more. A batch may be shorter before damage that has to be
-    ///         reported, and at the end of the log. Default: 256 KiB.
+    ///         complete once it contains 65,536 records or one record for every 16 bytes of
+    ///         `target_len`, whichever is more. A batch may be shorter if the log ends after it, or
+    ///         if damage after it has to be reported. Default: 256 KiB.
     ///     threads: Read ahead in this many threads, 1 to 256. Each thread reads a part of 1 to 2
     ///         MiB at a time. If `target_len` is greater than 2 MiB, a part is `target_len` bytes
     ///         long, up to a maximum of 8 MiB. The number of parts in memory exceeds the number of
     ///         threads by at most two. The records and their order are the same for any number of
-    ///         threads. Only one thread is used for an object with `read`, a log with log numbers,
-    ///         a file with fewer than two parts per thread, or any source under the policy
-    ///         `"stop"`. Default: 1.
+    ///         threads. Only one thread is used if the source is an object with `read`, if the log
+    ///         has log numbers, if the file has fewer than two parts per thread, or if the policy
+    ///         is `"stop"`. Default: 1.
     ///
     /// Returns:
     ///     An iterator of `RecordBatch`. Batches are never empty.
@@ -308,7 +309,7 @@ impl Reader {
         self.skipped_regions(py)?.tuple(py)
     }
 
-    /// Whether no damage has been found so far.
+    /// True if no damage has been found so far.
     ///
     /// Only regions with severity `"corruption"` count as damage; a torn tail doesn't. There may be
     /// damage even if `outcome` is `"clean"`, because `outcome` describes only the end of the file.
@@ -345,7 +346,7 @@ impl Reader {
         dialect_name(py, self.format(py)?.dialect)
     }
 
-    /// Whether the dialect was named or can be detected.
+    /// Whether the dialect was specified or can be detected.
     ///
     /// If the dialect is unknown, the log is read as `"leveldb"`. Reads the source if the dialect
     /// has to be detected.
@@ -385,11 +386,11 @@ impl Reader {
         Ok(compression_name(self.format(py)?))
     }
 
-    /// If everything read so far belongs to another log, the number of that log. Otherwise `None`.
+    /// The number of another log if everything read so far belongs to that log, otherwise `None`.
     ///
-    /// This is never the number in the file's name or in `log_number`. If it isn't `None`, either
-    /// the file was recycled and no record has been written to the new log yet, or the file was
-    /// renamed or copied.
+    /// This is never the number in the file's name or in `log_number`. A value other than `None`
+    /// has one of two causes: either the file was recycled and no record has been written to the
+    /// new log yet, or the file was renamed or copied.
     ///
     /// Raises:
     ///     ClosedError: The reader is closed.
@@ -470,7 +471,7 @@ impl Reader {
         self.detached(py, |cursor| cursor.reader.format())
     }
 
-    /// Releases the interpreter while calling `use_it`, which may read the source.
+    /// Releases the interpreter lock while calling `use_it`, which may read the source.
     fn detached<T: Send>(
         &self,
         py: Python<'_>,
@@ -502,8 +503,9 @@ impl Reader {
         self.find(py, |cursor| cursor.next(py, &make))
     }
 
-    /// Returns the finding from `find_it`, or `None` at the end. Unlocks the reader for other
-    /// threads before it logs the regions skipped on the way or raises an error.
+    /// Returns the finding from `find_it`, or `None` at the end. Logs messages, such as those about
+    /// skipped regions. The reader is unlocked before a message is logged or an error is raised, so
+    /// that other threads can use it.
     fn find<T>(&self, py: Python<'_>, mut find_it: impl FnMut(&mut Cursor) -> Result<T, Stop>) -> PyResult<Option<T>> {
         loop {
             let (found, messages) = self.with_cursor(py, |cursor| {

@@ -1,5 +1,5 @@
-//! Reads record batches ahead in several threads. Each thread reads one part of the file at a time,
-//! and the batches are returned in the order of the parts.
+//! Uses several threads to read record batches in advance. Each thread reads one part of the file
+//! at a time, and the batches are returned in the order of the parts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,12 +27,14 @@ use crate::values::error::{check_signals, check_signals_in_main_thread};
 /// memory at once.
 const PART_LENS: RangeInclusive<u64> = *Parts::LENS.start()..=64 * BLOCK_LEN as u64;
 
-/// A batch needs enough memory for at least one block, so parts are not split into shorter batches.
+/// The minimum `target_len` for reading in several threads. A shorter batch would still need enough
+/// memory for a whole block.
 const TARGET_LEN_MIN: usize = BLOCK_LEN;
 
 /// Returns how many record batches of `target_len` bytes can be in use at the same time. A single
-/// thread fills one batch while the previous one is in use. With several threads, batches are in
-/// use for each part that is being read or is waiting, and for two more parts.
+/// thread fills one batch while the previous one is in use. With several threads, the batches in
+/// use are those of the parts that are being read or waiting to be taken, and those of two more
+/// parts.
 fn batch_count_max(threads: usize, target_len: usize) -> usize {
     match threads {
         1 => 2,
@@ -112,7 +114,7 @@ pub(super) struct ReadAhead {
     end_offset: Option<u64>,
     /// The cursor position where `found` and `pipeline` continue.
     position: Option<u64>,
-    /// The pool for the batches read ahead.
+    /// The pool that the threads take their batches from.
     pool: Option<Arc<Pool>>,
     /// `None` if the core's reader reads the remaining data.
     pipeline: Option<Pipeline<Part>>,

@@ -24,7 +24,7 @@ use crate::values::arguments::place_of;
 /// than copied, and don't change while an object refers to them.
 ///
 /// `len(batch)` is the number of records. `batch[i]` copies one record to `bytes`, or raises
-/// `IndexError` if there is no record `i`. A slice returns a list, and iterating yields every
+/// `IndexError` if there is no record `i`. Slicing returns a list, and iterating yields every
 /// record.
 ///
 /// >>> with cordwood.open("example.log", "w") as writer:
@@ -102,7 +102,7 @@ impl RecordBatch {
     /// C data interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, which the interface permits. The consumer casts the columns
+    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
     ///         itself. Default: `None`.
     ///
     /// Returns:

@@ -51,8 +51,8 @@ impl Skipped {
         self.lock().findings.clone()
     }
 
-    /// Returns the listed regions. The lock is not held while the tuple is created, because that
-    /// can run Python code.
+    /// Returns the listed regions. The lock is not held while the tuple is created, because
+    /// creating it can run Python code.
     pub(crate) fn tuple(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
         let (findings, changes) = {
             let state = self.lock();
@@ -69,7 +69,7 @@ impl Skipped {
         Ok(tuple)
     }
 
-    /// Returns whether no damage has been found.
+    /// Returns `true` if no damage has been found.
     pub(crate) fn is_ok(&self) -> bool {
         !self.lock().findings.has(Severity::Corruption)
     }

@@ -33,7 +33,7 @@ impl Scan {
     /// Returns the table as an Arrow stream, in a capsule of the Arrow C stream interface.
     ///
     /// Args:
-    ///     requested_schema: Ignored, which the interface permits. The consumer casts the columns
+    ///     requested_schema: Ignored, as the interface allows. The consumer casts the columns
     ///         itself. Default: `None`.
     ///
     /// Returns:
@@ -74,7 +74,7 @@ impl Scan {
         PyTuple::new(py, tuples.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Whether no damage has been found so far.
+    /// True if no damage has been found so far.
     ///
     /// This covers all sources. Only regions with severity `"corruption"` count as damage. If the
     /// table has been read several times, only the most recently started read is considered.
@@ -121,28 +121,28 @@ impl Scan {
 ///
 /// Pass the table to `pyarrow.table`, `polars.DataFrame`, `pandas.DataFrame.from_arrow`, DuckDB,
 /// DataFusion and others. Each of them reads the sources again, in batches of about 256 KiB. Only
-/// one batch is in memory at a time, unless the consumer keeps the batches. Until a consumer reads
-/// the table, cordwood opens only the files in directories that you pass, to determine which of
-/// them are logs.
+/// one batch is in memory at a time, unless the consumer keeps the batches. If you pass a
+/// directory, cordwood opens its files right away, to determine which of them are logs. All other
+/// files are opened only when a consumer reads the table.
 ///
 /// If reading fails, the consumer raises its own exception with cordwood's message. After an error,
 /// a stream doesn't return any more batches.
 ///
 /// Args:
-///     sources: A source as for `Reader` (such as a path, a URL, bytes, or an object with `read`),
-///         a `Split`, a directory, a pattern such as `"*.log"`, or an iterable of these. A
+///     sources: Any source that `Reader` accepts (such as a path, a URL, bytes, or an object with
+///         `read`), a `Split`, a directory, a pattern such as `"*.log"`, or an iterable of these. A
 ///         directory stands for all logs in it and its subdirectories. An iterable is read in
 ///         order. An object with `read` can be read twice only if it can seek. Files in a directory
 ///         are left out if they are not logs. If several names lead to the same file, for example
 ///         through a link, the file is read once, under the first name. A repeated URL is also read
 ///         only once.
 ///     columns: The names of the columns, in order. `"offset"`: the file offset of the record,
-///         `uint64`; `"record"`: the bytes of the record, `large_binary`; `"end_offset"`: the file
-///         offset after the record; `"length"`: the length of the record in bytes; `"path"`: the
-///         path of the log, as a dictionary of text, or null if the log has none; `"salvaged"`:
-///         whether the record starts after damage in the same block. Without `"record"`, records
-///         are checked but not copied. Default: `None`, which means `"offset"` and `"record"`, plus
-///         `"path"` if `sources` is a directory, a pattern or an iterable.
+///         `uint64`. `"record"`: the bytes of the record, `large_binary`. `"end_offset"`: the file
+///         offset after the record. `"length"`: the length of the record in bytes. `"path"`: the
+///         path of the log, as dictionary-encoded text, or null if the log has no path.
+///         `"salvaged"`: whether the record starts after damage in the same block. Without
+///         `"record"`, records are checked but not copied. Default: `None`, which means `"offset"`
+///         and `"record"`, plus `"path"` if `sources` is a directory, a pattern or an iterable.
 ///     decode: The kind of content in the records. Pass a name that `cordwood convert --as`
 ///         accepts, such as `"write-batch"`, `"entity"`, `"wandb-history"` or `"json"`;
 ///         `cordwood.typing.DecoderName` lists them. The rows and columns are the same as in
@@ -155,17 +155,17 @@ impl Scan {
 ///         `DecodedScan.left_out`. Logs in directories are left out if their first record is
 ///         recognised as another kind, as in `convert`. Default: `None`, which means that the
 ///         records are bytes.
-///     schema: With `decode`, a `pyarrow.Schema`. If you pass one, the sources are not read first
-///         to determine the columns. Columns that are not in the schema are left out. Default:
-///         `None`.
+///     schema: With `decode`, a `pyarrow.Schema`. If you pass one, cordwood doesn't need to read
+///         the sources first to determine the columns. Columns that are not in the schema are left
+///         out. Default: `None`.
 ///     dialect: Same as for `Reader`.
 ///     log_number: Same as for `Reader`.
 ///     compression: Same as for `Reader`.
-///     on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as for `Reader`. With a policy
+///     on_corruption: `"raise"`, `"skip"`, `"stop"` or `"salvage"`, as in `Reader`. With a policy
 ///         other than `"raise"`, `Scan.skipped` lists the skipped regions. Default: `"raise"`.
 ///     threads: Read ahead in each file with this many threads, 1 to 256. Only one thread is used
-///         if the source is not a path, if `Reader.record_batches` reads it in one thread, or if
-///         the table has no column `"record"`. Default: 1.
+///         if the source is not a path, if `Reader.record_batches` would use only one thread, or if
+///         the table has no `"record"` column. Default: 1.
 ///     start: Same as for `Reader`. Ignored for a `Split`.
 ///     end: Same as for `Reader`. Ignored for a `Split`.
 ///     storage_options: Same as for `Reader`. Default: `None`.

@@ -112,8 +112,8 @@ impl Source {
         }
     }
 
-    /// Opens the source at its start. Also returns how many times it has been opened, including
-    /// this time.
+    /// Opens the source for reading from its start. Also returns how many times it has been opened,
+    /// including this time.
     pub(super) fn open(&self) -> Result<(OpenedReader, u64), Failure> {
         let opening = self.opening_count.fetch_add(1, Ordering::Relaxed) + 1;
         let opened = match (&self.kind, &self.path) {
@@ -136,8 +136,8 @@ impl Source {
             }
             _ => {}
         }
-        // This source isn't read in several threads. Threads that read ahead can't wait for the
-        // interpreter lock, which the consumer may hold, so they read only files.
+        // Only one thread reads this source. Threads that read ahead can't wait for the interpreter
+        // lock, which the consumer may hold, so they read only files.
         let mut opened = open_reader(object, self.options.clone())?;
         opened.another = None;
         Ok(opened)

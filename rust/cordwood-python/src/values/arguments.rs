@@ -10,7 +10,7 @@ use crate::interpreter::python_code::PythonCode;
 use crate::interpreter::{imported, interned};
 use crate::memory::buffer::bytes_of_buffer;
 
-/// Refuses a text file, because reading it would return text instead of bytes.
+/// Rejects a text file, because reading it would return text instead of bytes.
 pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if object.is_a(imported!(object.py(), "io", "TextIOBase")?)? {
         return Err(PyTypeError::new_err(
@@ -36,7 +36,7 @@ pub(crate) fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyString>() || object.attribute(interned!(object.py(), "__fspath__")?)?.is_some())
 }
 
-/// Refuses a URL. `why` is the end of the error message and explains how to correct the call.
+/// Rejects a URL. `why` is the end of the error message and explains how to correct the call.
 pub(crate) fn refuse_url(object: &Bound<'_, PyAny>, why: &str) -> PyResult<()> {
     if is_url(object)? {
         return Err(PyValueError::new_err(format!("{object} is a URL, and {why}")));
@@ -73,7 +73,7 @@ pub(crate) fn required_path(name: &str, object: &Bound<'_, PyAny>) -> PyResult<P
     }
 }
 
-/// Refuses a buffer whose bytes aren't contiguous. The type of its items doesn't matter.
+/// Rejects a buffer that isn't contiguous. The type of its items doesn't matter.
 pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     let py = view.py();
     if view.getattr(interned!(py, "c_contiguous")?)?.is_truthy()? || view.getattr(interned!(py, "nbytes")?)?.eq(0)? {
@@ -82,8 +82,8 @@ pub(crate) fn check_contiguous(view: &Bound<'_, PyMemoryView>) -> PyResult<()> {
     Err(PyTypeError::new_err("the buffer must be contiguous"))
 }
 
-/// Normalises an index into `len` items so that it counts from 0. A negative index counts from the
-/// end. Returns `None` if the index is out of range.
+/// Converts an index to one that counts from 0. A negative index counts from the end of the `len`
+/// items. Returns `None` if the index is out of range.
 pub(crate) fn place_of(index: &Bound<'_, PyAny>, len: u64) -> PyResult<Option<u64>> {
     match index.extract::<i64>() {
         Ok(index) if index < 0 => Ok(len.checked_sub(index.unsigned_abs())),
@@ -138,9 +138,9 @@ fn not_bytes(name: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     refused
 }
 
-/// Returns `memoryview(object)`, or the exception raised while creating the view. Exceptions that
-/// aren't about the object are raised, not returned: a `MemoryError`, or anything that isn't an
-/// `Exception`, such as `KeyboardInterrupt`.
+/// Returns `memoryview(object)`, or the exception raised while creating the view. Some exceptions
+/// have nothing to do with the object, so they are raised instead. These are `MemoryError` and
+/// exceptions that don't derive from `Exception`, such as `KeyboardInterrupt`.
 pub(crate) fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Result<Bound<'py, PyMemoryView>, PyErr>> {
     let py = object.py();
     match PyMemoryView::from(object) {

@@ -319,8 +319,8 @@ const EEXIST: i32 = 17;
 const EISDIR: i32 = 21;
 pub(crate) const EINVAL: i32 = 22;
 
-/// Returns the operating system's text for an error. Rust's text ends with the error number, which
-/// Python already displays.
+/// Returns the operating system's message for an error number. Rust's own message would end with
+/// the number, which Python already displays.
 fn strerror(py: Python<'_>, errno: i32) -> String {
     let text = imported!(py, "os", "strerror").and_then(|strerror| strerror.run((errno,))?.extract());
     text.unwrap_or_else(|_| io::Error::from_raw_os_error(errno).to_string())

@@ -44,7 +44,7 @@ pub(crate) fn threads_of(threads: isize) -> PyResult<usize> {
     }
 }
 
-/// Converts an argument that is a time in seconds. A time that is too long for the clock becomes
+/// Converts an argument that is a time in seconds. If the time is too long for the clock, returns
 /// [`Duration::MAX`], which means forever.
 pub(crate) fn time_of(name: &str, seconds: f64) -> PyResult<Duration> {
     if seconds >= 1e15 {

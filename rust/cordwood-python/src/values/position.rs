@@ -10,12 +10,12 @@ use crate::values::options::{compression_of, dialect_of};
 
 /// An offset in a log, together with marks that identify the log. Returned by `Follower.position`.
 ///
-/// An offset is valid in only one log, so a position also contains checksums. They cover some bytes
-/// before the offset, from the log's first block and from the block before the offset. In a
-/// segmented log, a position also contains a checksum of the end of the previous segment. When
-/// reading or following starts at a position, these checksums are compared with the log. If any of
-/// them differ, the position belongs to a different log, and `LogChangedError` is raised. A log is
-/// still the same log after it has grown, been copied or renamed, or lost its oldest segments. A
+/// An offset is valid in only one log, so a position also contains checksums. They cover bytes that
+/// precede the offset: some in the log's first block, and some in the block before the offset. In a
+/// segmented log, a position also contains a checksum of the end of the previous segment. When a
+/// log is read or followed from a position, these checksums are compared with those of the log. If
+/// any of them differ, the position belongs to a different log, and `LogChangedError` is raised. A
+/// log remains the same log even if it grows, is copied or renamed, or loses its oldest segments. A
 /// block that contains damage is not compared. A position at offset 0 matches any log.
 ///
 /// `str(position)` returns a short string without line breaks, and `Position(text)` restores the
@@ -95,7 +95,7 @@ pub(crate) fn moved_to(position: &Bound<'_, Position>, offset: u64) -> Position 
 ///
 /// Args:
 ///     start: The first block of the log, or the whole log if it is shorter.
-///     dialect: Same as for `Reader`. With `None`, the start of the log is not compared.
+///     dialect: Same as for `Reader`. If `None`, the start of the log is not compared.
 ///     log_number: Same as for `Reader`.
 ///     compression: Same as for `Reader`.
 ///     version: The version that the object store has assigned to the log.
