@@ -1,4 +1,4 @@
-"""Reads a range of a log for Apache Beam, which may give the end of the range to another worker during the read."""
+"""Reads a range of a log for Apache Beam, which may reassign the end of the range to another worker mid-read."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ OpenRange: TypeAlias = Callable[[int, int], AbstractContextManager[Reader]]
 """A function that opens a log and returns a reader for its bytes `[start, end)`."""
 
 WHOLE_LEN = 1 << 63
-"""The length of a place that covers a whole log. Used for logs that can't be read in parts."""
+"""The length of a part that covers a whole log. Used for logs that can't be divided."""
 
 
 class ClaimedRange:
-    """The records and regions that start in the places `[first, end)` of a log.
+    """The records and regions of a log that start in one of the parts `[first, end)`.
 
-    Reading stops when a claim fails. A place is a part of a log that is claimed as a whole, usually a block. A log that
-    can't be read in parts has a single place, of length `WHOLE_LEN`.
+    Each part is claimed separately, and reading stops when a claim fails. A part is usually one block. A log that can't
+    be divided has a single part, of length `WHOLE_LEN`.
 
     Args:
         open_range: A function that opens a reader for a range of the log.
-        first: The number of the first place.
-        end: One more than the number of the last place.
-        place_len: The length of a place in bytes.
+        first: The number of the first part.
+        end: One more than the number of the last part.
+        place_len: The length of a part in bytes.
     """
 
     def __init__(self, open_range: OpenRange, first: int, end: int, place_len: int = BLOCK_LEN) -> None:
@@ -39,12 +39,12 @@ class ClaimedRange:
     def batches(
         self, try_claim: Callable[[int], bool], *, target_len: int = 1 << 18
     ) -> Iterator[tuple[RecordBatch, int]]:
-        """Yields each batch and the number of its records that start in claimed places, which is at least 1.
+        """Yields each batch and how many of its records start in claimed parts. This number is at least 1.
 
         Args:
-            try_claim: A function that takes the number of a place and claims the place for this worker. It is called
-                once for each place where a record starts, in order, and finally for `end`. Once it returns false, no
-                more records are returned.
+            try_claim: A function that claims the part with the given number for this worker. It is called once for each
+                part where a record starts, in order, and finally for `end`. Once it returns false, no more records are
+                returned.
             target_len: Same as for `Reader.record_batches`.
         """
         claimed = self._first - 1
@@ -64,7 +64,7 @@ class ClaimedRange:
         try_claim(self._end)
 
     def findings(self, end: int) -> Reader:
-        """Returns a closed reader whose `skipped` and `skipped_len` cover the places `[first, end)`.
+        """Returns a closed reader whose `skipped` and `skipped_len` cover the parts `[first, end)`.
 
         Args:
             end: The end of the range once `batches` has finished. It is smaller than the original end if another worker
@@ -73,7 +73,7 @@ class ClaimedRange:
         end_offset = end * self._place_len
         if end == self._end or all(region.end_offset <= end_offset for region in self._reader.skipped):
             return self._reader
-        # The reader has read past the claimed places, so a region may extend into another worker's range. Read this
+        # The reader has read past the claimed parts, so a region may extend into another worker's range. Read this
         # range again.
         with self._open(end) as reader:
             for _ in reader.record_batches():

@@ -26,7 +26,7 @@ DIRECTORIES = {
     "entity": ("an export of Datastore or Firestore", {"entity", "export-metadata"}),
     "wandb": ("runs of Weights & Biases", {"wandb"}),
 }
-"""Maps a record kind to the name shown for a directory of logs of this kind, and to the kinds allowed there."""
+"""For each record kind, the name shown for a directory of such logs, and the kinds that the directory may contain."""
 
 
 def info(

@@ -117,7 +117,7 @@ def is_without_record(path: object, number: int | None) -> bool:
     file belongs entirely to the older log.
 
     Args:
-        path: The path of the file. For a value that isn't a path, the result is false.
+        path: The path of the file. If it isn't a path, the function returns false.
         number: The log number used to read the file. It must match the one in the file's name.
     """
     if not is_path(path):
@@ -134,7 +134,7 @@ class _Manifest:
     """The state of a database after the edits in a MANIFEST are applied.
 
     Attributes:
-        is_intact: Whether the MANIFEST is a log without damage.
+        is_intact: Whether the MANIFEST is an undamaged log.
         is_torn: Whether the MANIFEST ends with an incomplete record.
         is_decoded: Whether all edits are known.
         is_of_leveldb: Whether LevelDB supports all fields in the edits.
@@ -286,7 +286,8 @@ class _Directory:
             return bool(self.marker or self.manifests or has_tables or has_logs)
         if self.current is not None or not self.manifests:
             return False
-        # A directory of copied or salvaged logs isn't a database. A database that never had a CURRENT is empty.
+        # A directory of copied or salvaged logs isn't a database. A database that has never had a `CURRENT` file is
+        # empty.
         return has_tables or (has_logs and not self.names.isdisjoint(("LOCK", "LOG", "IDENTITY")))
 
     def _named(self) -> tuple[ProblemKind | None, str | None]:
@@ -307,7 +308,7 @@ class _Directory:
         return (ProblemKind.CURRENT_MORE_LINES, None) if more else (None, first)
 
     def _others(self) -> list[str]:
-        """Returns the file that goleveldb uses instead of a faulty `CURRENT`, if there is one that names a MANIFEST."""
+        """Returns the file that goleveldb uses instead of a faulty `CURRENT`, if any. The file must name a MANIFEST."""
         names = [name for name in self.names if _OTHER_CURRENT.fullmatch(name)]
         # The newest file comes first, and `CURRENT.bak` last.
         names.sort(key=lambda name: int(name[8:]) if name[8:].isdecimal() else -1, reverse=True)
@@ -357,7 +358,7 @@ class _Directory:
     def _may_have_other_directories(self, engine: Engine) -> bool:
         """Checks whether RocksDB or Pebble may keep tables in other directories.
 
-        RocksDB's info logs name each table directory (`db_paths`, `cf_paths`), but its options do not. All backups
+        RocksDB's info logs list all table directories (`db_paths`, `cf_paths`). Its options files don't. All backups
         share one directory of tables. Pebble's tables may be in a store.
         """
         above, name = os.path.split(os.path.abspath(self.path))
@@ -395,8 +396,8 @@ class _Directory:
         if unlisted and manifest.is_torn:
             return
         if engine == Engine.LEVELDB:
-            # LevelDB creates a log before writing the edit that names it, and removes the log only after writing the
-            # edit that names the next one.
+            # LevelDB creates a log before writing the edit that names it. LevelDB removes the log only after writing
+            # the edit that names the next log.
             for kind in ("log_number", "prev_log_number"):
                 name = _file_name(manifest.numbers.get(kind, 0), "log")
                 if manifest.numbers.get(kind) and self._len(name) is None:
@@ -414,7 +415,7 @@ class _Directory:
                 kind = ProblemKind.LOG_MISSING if log_len is None else ProblemKind.LOG_SHORT
                 yield Problem(kind, self._path(name))
         oldest = manifest.oldest_log_number
-        # RocksDB removes only the oldest logs, so each column family's log exists unless it was never created.
+        # RocksDB removes only the oldest logs. If a column family's log was ever created, it still exists.
         needed = {number for number in (oldest, *manifest.log_numbers.values()) if number >= max(oldest, 1)}
         for number in sorted(needed - manifest.synced_lens.keys()) if not unlisted else ():
             name = _file_name(number, "log")
@@ -422,7 +423,7 @@ class _Directory:
                 yield Problem(ProblemKind.LOG_ABSENT, self._path(name))
 
     def _lost_writes(self, manifest: _Manifest, engine: Engine) -> Iterator[Problem]:
-        """Yields the logs that have no records, or the directory if the database has no logs or tables.
+        """Yields each log without records, or the directory if the database has neither logs nor tables.
 
         A database without logs or tables either is new or has lost its writes. For LevelDB, only the newest log is
         checked, because the sequence numbers show whether other logs were lost.
@@ -436,7 +437,7 @@ class _Directory:
             yield Problem(ProblemKind.DATABASE_EMPTY, self.path)
 
     def _has_no_record(self, name: str, manifest: _Manifest) -> bool:
-        """Checks whether a log is empty, all zeros, or an older log that its engine is about to overwrite."""
+        """Checks whether a log is empty, contains only zeros, or still holds an older log that will be overwritten."""
         if name not in self._no_record:
             self._no_record[name] = self._is_without_record(name, manifest)
         return self._no_record[name]
@@ -477,7 +478,7 @@ class _Directory:
             yield Problem(ProblemKind.LOG_BEHIND, self._path(logs[-1]), (end, last))
 
     def _batches(self, logs: list[str]) -> Iterator[tuple[int, int]]:
-        """Yields each write batch's first sequence number, and the number after its last one."""
+        """Yields the range `[start, end)` of each write batch's sequence numbers."""
         for name in logs:
             # The log may contain records other than write batches, or a live database may have removed it.
             with (
@@ -494,8 +495,8 @@ class _Directory:
 
         LevelDB starts a new log once the previous one is complete. The new log continues the sequence numbers, so a gap
         in the numbers means that writes were lost. An empty log doesn't always leave a gap. A flush closes a log even
-        if nothing was written to it, and the number in the MANIFEST may be higher than the numbers of the log's writes.
-        However, if a table is newer than the next log, the empty log used to contain writes, which are in the table.
+        if nothing was written to it. Also, the sequence number in the MANIFEST may be higher than those of the log's
+        writes. However, a table that is newer than the next log contains the writes that were once in the empty log.
         This doesn't apply if LevelDB has since recovered the next log.
         """
         from cordwood.payload.write_batch import WriteBatch, sequence_numbers
@@ -578,16 +579,16 @@ class _Directory:
     def _unlisted_tables(self, manifest: _Manifest, engine: Engine) -> list[str]:
         """Returns the tables that the engine removes because the MANIFEST has lost its last edits.
 
-        A crash can also leave tables newer than the last edit. In that case, however, the log that was in use when that
-        edit was written still exists, because the engine only removes it after a later edit. In LevelDB, the last edit
-        names this log. In RocksDB, the last edit may name a log that was never created. In older versions of RocksDB,
-        the log that exists has a larger number than the one in the edit. A Pebble database may not have a log.
+        After a crash, tables can also be newer than the last edit. In that case, however, the log from the time of that
+        edit still exists, because the engine removes it only after a later edit. In LevelDB, the last edit names this
+        log. In RocksDB, the last edit may name a log that was never created. In older versions of RocksDB, the existing
+        log's number is larger than the log number in the edit. A Pebble database doesn't always have a log.
 
         RocksDB starts a log before writing the previous log's table. In two cases, only the sequence numbers show that
-        edits are missing: the MANIFEST ends with a complete edit, or the next log was started before the last edit that
-        is left. The last edit's log is then missing, and the writes between that edit and the first log are in neither
-        a log nor a listed table. Writes that bypass the log leave the same kind of gap, but in this case the last
-        edit's log still exists.
+        edits are missing. Either the MANIFEST ends with a complete edit, or the next log was started before the last
+        remaining edit was written. The last edit's log is then missing, and the writes between that edit and the first
+        log are in neither a log nor a listed table. Writes that bypass the log leave the same kind of gap, but in this
+        case the last edit's log still exists.
         """
         next_number, oldest = manifest.numbers["next_file_number"], manifest.oldest_log_number
         listed = {table["file_number"] for _, _, table in manifest.tables}
@@ -614,7 +615,7 @@ class _Directory:
 
         `next_number` is the number of the next file, according to the MANIFEST. LevelDB numbers files consecutively. It
         creates a log, then creates a table from the older log's data, and finally adds the edit that names the new log
-        and the table. A compaction only creates tables, so it leaves no gap before their numbers.
+        and the table. A compaction creates only tables, so there is no gap before the numbers of those tables.
         """
         tables = {_table_or_log_number(name): name for name in self._matching(_TABLE)}
         without = next(number for number in itertools.count(next_number) if number not in tables)
@@ -702,7 +703,7 @@ _CUT = {
 def database_lines(database: Database, *, is_brief: bool = False) -> list[tuple[str, str, bool]]:
     """Describes a database in several lines, each with a label, text, and a flag that marks faults.
 
-    With `is_brief`, the MANIFEST and the tables each get a line only if something about them is faulty or unusual.
+    With `is_brief`, the MANIFEST and the tables are mentioned only if they are faulty or unusual.
     """
     lines: list[tuple[str, str, bool]] = []
     names: dict[ProblemKind, list[str]] = {kind: [] for kind in ProblemKind}

@@ -22,7 +22,7 @@ def page_of(value: Any, names: Iterable[str], regions: Sequence[Any] = ()) -> st
 
 
 def results_page(results: Any, is_ok: Callable[[Any, Any], bool]) -> str:
-    """Returns a table of the first few results for many logs. Damaged logs are listed first."""
+    """Returns a table of the results for many logs, limited to the first few. Damaged logs are listed first."""
     logs = sorted(results.items(), key=lambda item: is_ok(*item))
     rows = (
         (getattr(name, "path", name), is_ok(name, result), getattr(result, "record_count", None))

@@ -1,6 +1,6 @@
 """Writes messages to the `cordwood` logger.
 
-This is a separate module so that `logging` is only imported if there is a message.
+This is a separate module so that `logging` is imported only if there is a message.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _logger.addHandler(logging.NullHandler())
 
 
 def log_skipped(region: SkippedRegion, path: str | None) -> None:
-    """Warns about skipped damage. If the policy raises no error, only this message reports it."""
+    """Warns about skipped damage. If the policy is not to raise an error, only this message reports the damage."""
     _logger.warning("%s: skipped %s", path or "log", region)
 
 
 def log_other_log(own: int, other: int, path: str | None) -> None:
-    """Warns that a file has no records because it was renamed, or recycled but not yet written to."""
+    """Warns that a file has no records. Either it was renamed, or it was recycled and hasn't been written to yet."""
     _logger.warning(
         "%s: the whole file belongs to log %d; expected log %d (from the file's name or an option); "
         "log_number=%d reads it",
@@ -31,7 +31,7 @@ def log_other_log(own: int, other: int, path: str | None) -> None:
 
 
 def log_left(offset: int, length: int, path: str) -> None:
-    """Warns about the incomplete end of a followed file once its path no longer refers to it."""
+    """Warns that a followed file was rotated and ends with an incomplete record."""
     _logger.warning(
         "%s: rotated: the old file ends with %d bytes at offset %d that are not a whole record", path, length, offset
     )

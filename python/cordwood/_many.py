@@ -118,7 +118,7 @@ class Results(Mapping[str | Split, T], Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Whether every log, database and export could be read, and no log has a fault.
+        """Whether all logs, databases and exports could be read, and all logs are free of faults.
 
         Damage counts as a fault, and so does a file that belongs to another log. For `verify`, all `databases` and
         `exports` must also be `ok`. `False` if no log, database or export was found.
@@ -151,7 +151,7 @@ def _is_ok(name: str | Split, result: Any) -> bool:
 
 
 def files_of(source: Any) -> list[Input] | None:
-    """Returns the files if `source` names many logs, or `None` if `source` is one log or cannot be read."""
+    """Returns the files if `source` refers to many logs, or `None` if it refers to one log or cannot be read."""
     if isinstance(source, bytes | Split):
         return None
     if is_path(source):
@@ -186,7 +186,7 @@ def _name_or_input(item: Any) -> str | Input:
 def logs_of(
     sources: object, decode: str | None, options: Mapping[str, Any]
 ) -> tuple[list[tuple[object, Split | None]], bool]:
-    """Returns each source, its `Split` if it has one, and whether `sources` names many logs.
+    """Returns each source, its `Split` if it has one, and whether `sources` refers to many logs.
 
     Called by the native `scan`. Non-log files in directories are left out. If `decode` names a kind of record, export
     metadata is left out too. The same goes for a log in a directory if its first record is known to be of another kind.
@@ -230,14 +230,14 @@ def logs_of(
 
 
 def for_many(one: Callable[..., T], *own: str, judges_directories: bool = False) -> Callable[..., Any]:
-    """Returns a version of `one` that also accepts many logs, and then returns their `Results`.
+    """Returns a version of `one` that also accepts many logs, for which it returns a `Results`.
 
     Args:
         one: The function to call for each log.
-        own: The options that `one` accepts, out of `"threads"`, `"progress"` and `"start"`. A function that accepts
+        own: Those of the options `"threads"`, `"progress"` and `"start"` that `one` accepts. A function that accepts
             `"start"` also accepts splits.
-        judges_directories: Whether to judge whole directories. The results then include the databases and exports in
-            directories, and each `Report` takes into account the files next to its log.
+        judges_directories: Whether to check each directory as a whole. The results then include the databases and
+            exports in directories, and each `Report` takes into account the files next to its log.
     """
 
     def of(source: object, options: dict[str, Any]) -> T:

@@ -15,7 +15,7 @@ from cordwood.typing import CompressionName, DialectName, RangeReadable, Sink, S
 
 
 class Split(NamedTuple):
-    """The byte range `[start, end)` of a log. `cordwood.open(split)` reads the records that start in it.
+    """The byte range `[start, end)` of a log. `cordwood.open(split)` reads the records that start in this range.
 
     Attributes:
         path: The path or the URL of the file.
@@ -25,12 +25,13 @@ class Split(NamedTuple):
         log_number: The number of the log. `None` if the dialect doesn't have log numbers or the number is not known.
             Default: `None`.
         compression: The compression of each record: `"zstd"`, or `None` for no compression. Default: `None`.
-        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown. If the length is
-            known, readers don't request it again for a remote file. Default: `None`.
+        file_len: The length of the file, in bytes, when the splits were planned. `None` if unknown, in which case
+            readers of a remote file request it. Default: `None`.
         position: The position at the start of the log. Readers use it to recognise the log, and raise a
-            `LogChangedError` if the path now refers to a different log. `None` if none of the log's bytes were read and
-            no store reported the file's version. Default: `None`.
-        source: If an object in a store was split, this object. Readers read it instead of the path. Default: `None`.
+            `LogChangedError` if the path now refers to a different log. `None` if planning read none of the log's bytes
+            and got no version of the file from a store. Default: `None`.
+        source: The object in a store that was split, if any. Readers read this object instead of the path. Default:
+            `None`.
 
     A split can be pickled. The pickle contains the absolute path or the object.
 
@@ -153,49 +154,49 @@ def open(  # noqa: A001
     """Opens a log for reading or writing records.
 
     Args:
-        source: To read, pass a path, a URL, an object with `read`, any other source `Reader` accepts, or a `Split`,
-            which specifies its own range. The path can be a segmented log's directory. A `bytes` object or any other
-            buffer (such as `mmap`) is taken as the content of a log, never as a path: `b"name.log"` is a log of eight
-            bytes. To write, pass a path or an object with `write`. With `segment_len`, pass the path of a directory.
+        source: To read, pass a path, a URL, an object with a `read` method, any other source `Reader` accepts, or a
+            `Split`, which specifies its own range. The path can be a segmented log's directory. A `bytes` object or any
+            other buffer (such as `mmap`) is taken as the content of a log, never as a path: `b"name.log"` is a log of
+            eight bytes. To write, pass a path or an object with a `write` method. With `segment_len`, pass the path of
+            a directory.
         mode: `"r"` reads. `"w"` writes a new file, replacing any existing one. `"x"` writes a new file, and fails if
             the file already exists. `"a"` appends. `"rb"`, `"wb"`, `"xb"` and `"ab"` mean the same thing, because logs
-            are never text. Default: `"r"`.
-        dialect: How the bytes are laid out, as for `Reader` and `Writer`. Default: `None`, which means the file's
+            are always binary. Default: `"r"`.
+        dialect: How the bytes are laid out, as in `Reader` and `Writer`. Default: `None`, which means the file's
             dialect, or `"leveldb"` for a new file.
-        log_number: The number of the log, as for `Reader` and `Writer`. Default: `None`, in which case readers detect
+        log_number: The number of the log, as in `Reader` and `Writer`. Default: `None`, in which case readers detect
             the number.
-        compression: How each record is compressed, as for `Reader` and `Writer`. Default: `None`, in which case readers
+        compression: How each record is compressed, as in `Reader` and `Writer`. Default: `None`, in which case readers
             detect the compression.
-        record_len_max: Refuse records longer than this many bytes, as for `Reader` and `Writer`. Default: 1 GiB.
+        record_len_max: Refuse records longer than this many bytes, as in `Reader` and `Writer`. Default: 1 GiB.
 
     Options for reading:
-        on_corruption: How to treat damage, as for `Reader`. Default: `"raise"`.
+        on_corruption: How to treat damage, as in `Reader`. Default: `"raise"`.
         start: Return only the records that start at or after this file offset, in bytes. For a segmented log, this is a
             log offset. A `Position` in the same log is also accepted. Default: 0, the start of the log, even if its
             oldest segments were pruned.
         end: Return only the records that start before this file offset, in bytes. Default: `None`, the end of
             the file.
-        storage_options: The arguments for a URL's file system, as for `Reader`. Default: `None`.
+        storage_options: The arguments for a URL's file system, as in `Reader`. Default: `None`.
         verify_checksums: Whether to verify each checksum. Default: `True`.
 
     Options for writing:
-        flush: When to pass records to the operating system, as for `Writer`. Default: `None`, which is `"append"` for
-            a path.
-        sync: When to wait until records are on disk, as for `Writer`. Default: `"never"`.
+        flush: When to pass records to the operating system, as in `Writer`. Default: `None`, which is `"append"` for a
+            path.
+        sync: When to wait until records are on disk, as in `Writer`. Default: `"never"`.
         sync_interval: Sync during an append if the last sync was at least this many seconds ago. Default: `None`.
-        on_torn_tail: When appending, how to treat a file that does not end with a complete record, as for `Writer`.
+        on_torn_tail: When appending, how to treat a file that does not end with a complete record, as in `Writer`.
             Default: `"refuse"`.
-        checkpoint: When appending, read the existing file from this file offset, in bytes, as for `Writer`. Default:
-            `None`, the start of the file.
+        checkpoint: When appending, start reading the existing file at this file offset, in bytes, as in `Writer`.
+            Default: `None`, the start of the file.
         segment_len: When appending, write the log as a directory of segments. Each segment is a file of at most this
-            many bytes, as for `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
+            many bytes, as in `Writer`. `Writer.rotate` starts a segment, and `Writer.prune_before` removes the oldest
             segments. Default: `None`, which writes the log as a single file.
         retention_bytes: When appending to a segmented log, remove the oldest segments each time a new one is started,
-            but keep at least this many bytes before the new segment, as for `Writer`. Default: `None`, which keeps all
+            but keep at least this many bytes of older segments, as in `Writer`. Default: `None`, which keeps all
             segments.
-        retention_time: When appending to a segmented log, remove the oldest segments whose files have not changed for
-            more than this many seconds. This happens each time a new segment is started. Default: `None`, which keeps
-            all segments.
+        retention_time: When appending to a segmented log, remove the oldest segments each time a new one is started, if
+            their files have not changed for more than this many seconds. Default: `None`, which keeps all segments.
 
     Returns:
         A `Reader` in mode `"r"`, or a `Writer` in any other mode. Both are context managers.
@@ -203,19 +204,19 @@ def open(  # noqa: A001
     Raises:
         OSError: The operating system reports an error, such as `FileNotFoundError`, `PermissionError` or
             `IsADirectoryError`. The exception contains the path.
-        FileExistsError: The mode is `"x"` and the file exists.
+        FileExistsError: The mode is `"x"` and the file already exists.
         ModuleNotFoundError: `source` is a URL, and fsspec or a package that it needs for this URL is not installed.
         BlockingIOError: Another writer has the file open.
         TornTailError: The mode is `"a"` and the file does not end with a complete record.
         CorruptionError: The mode is `"a"`, and either the file is damaged or a segment is missing between two others.
         LogChangedError: The mode is `"r"`, and either `start` or the `Split` belongs to another log.
         LogTruncatedError: The mode is `"r"` and the segments that contained `start` were pruned.
-        DialectError: The mode is `"a"` and the file is not a log, is in a different dialect from the given one, or
-            cannot be appended to.
-        TypeError: `source` is not a valid source, or an option for writing is passed in mode `"r"`, or vice versa. The
+        DialectError: The mode is `"a"`, but the file is not a log, is not in the given dialect, or cannot be appended
+            to.
+        TypeError: `source` is not a valid source, or an option for reading or writing is passed in the wrong mode. The
             message lists the mode's options.
-        ValueError: The mode is unknown, or an option has an invalid value, doesn't make sense in the dialect, or
-            differs from the value in the `Split`.
+        ValueError: The mode is unknown, or an option has an invalid value, doesn't apply to the dialect, or conflicts
+            with the `Split`.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.append(b"one")
@@ -240,7 +241,7 @@ def open(  # noqa: A001
         try:
             return Reader(source, **options)  # type: ignore[arg-type]  # Reader names the types that it accepts.
         except FileNotFoundError as error:
-            # Only functions that read many logs accept patterns, so a path that looks like a pattern gets a hint.
+            # Add a hint if the path looks like a pattern. Only functions that read many logs accept patterns.
             if isinstance(source, str | PathLike) and not {*"*?["}.isdisjoint(fsdecode(source)):
                 _add_hint(error, Hint.READ_DIRECTORY)
             raise
@@ -272,22 +273,22 @@ def follow(
     The writer may be in another process, or in this one.
 
     Args:
-        path: The path of a segmented log's directory, or of a file, which must exist but may be empty. Following a
+        path: The path of an existing file or of a segmented log's directory. The file may be empty. Following a
             segmented log never raises a `LogRotatedError` or misses a record.
         start: Return only the records that start at or after this position. Pass a file offset in bytes, or the
             `Follower.position` of an earlier run, which also identifies the log. Default: 0.
-        timeout: How long the iteration waits for the next record before it ends, in seconds. A new iteration over the
-            same follower continues where the last one ended. With 0, the follower returns the existing records and
-            never waits. Default: `None`, which waits forever.
+        timeout: How many seconds the iteration waits for the next record before it ends. A new iteration over the same
+            follower continues where the last one ended. With 0, the follower returns the existing records and never
+            waits. Default: `None`, which waits forever.
         dialect: Same as for `Reader`. The dialect is detected once the file contains a file header or a whole fragment.
             `"wandb_old"` is never detected, so you must pass it. Default: `None`.
         log_number: Same as for `Reader`. Default: `None`.
         compression: Same as for `Reader`. Default: `None`.
         on_corruption: Same as for `Reader`, except that `"salvage"` is not allowed. Default: `"raise"`.
-        on_rotation: What to do once the path no longer refers to the followed file and all of that file's records have
-            been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the new file, but
-            misses a file that appears and disappears between two polls. `"stop"` ends the iteration. See `Follower`.
-            Default: `"raise"`.
+        on_rotation: What to do if the path no longer refers to the followed file. This applies once all of that file's
+            records have been returned. `"raise"` raises a `LogRotatedError`. `"reopen"` continues at the start of the
+            new file, but misses a file that appears and disappears between two polls. `"stop"` ends the iteration. See
+            `Follower`. Default: `"raise"`.
         poll_interval: How long to sleep before checking the file again, in seconds. Default: 0.05.
         retry_time: If no valid block follows apparent damage, the follower rereads the damage at least three times,
             over at least this many seconds, before reporting it. With 0, damage is reported immediately. Default: 0.1.

@@ -14,7 +14,7 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
 
     Args:
         name: The name of the module.
-        need: The start of the message, which says why the module is needed.
+        need: Why the module is needed. The message starts with this text.
         extra: The name of the extra.
         without: The features that work without the package, as text that starts with a semicolon.
 
@@ -30,7 +30,7 @@ def imported(name: str, need: str, extra: str, *, without: str = "") -> Any:
         raise ModuleNotFoundError(text, name=error.name) from error
     except Exception as error:
         # Importing a package may raise any exception, for example because of an incompatible numpy. The exception's
-        # message may have many lines.
+        # message may span many lines.
         from textwrap import shorten
 
         why = shorten(str(error), _WHY_LEN_MAX, placeholder=" ...")

@@ -28,14 +28,14 @@ RANGE_LENS = (1 << 20, 4 << 20, 16 << 20)
 """The lengths of successive ranges: short at first, in case only the start is read. The last length is repeated."""
 
 AHEAD_MAX = 4
-"""At most this many ranges are requested before they are needed, each in its own thread."""
+"""The maximum number of ranges to request in advance, each in its own thread."""
 
 read_ahead_len = AHEAD_MAX * RANGE_LENS[-1]
 """The current limit, as passed to `set_read_ahead`."""
 
 
 def set_read_ahead(length: int) -> None:
-    """Limits how many bytes of each remote file this process requests before they are needed.
+    """Limits how many bytes this process requests in advance from each remote file.
 
     The limit applies to URLs and other sources read in ranges, provided that they are opened after the call. A lower
     limit saves memory when many files are read at once, but causes more requests.
@@ -179,9 +179,10 @@ def listed(url: str) -> list[tuple[str, str, bool, int, str | None]]:
     """Returns the files in a directory, or those matching a pattern, in sorted order.
 
     Each file is a tuple of its URL, its relative path, whether it was found in a directory, its length in bytes, and
-    its version. The URL includes the caches or the archive of `url`. The path is relative to the directory, or to the
-    last directory before the pattern's first wildcard, and never leads out of that directory. A file counts as found in
-    a directory unless the pattern itself matches it. The version is `None` if the store doesn't report one.
+    its version. The URL includes the caches or the archive of `url`. The path is relative to the directory or, for a
+    pattern, to the last directory before the first wildcard. The path never contains `..`, so it can't lead out of this
+    directory. If the pattern matches the file itself, the file doesn't count as found in a directory. The version is
+    `None` if the store doesn't report one.
 
     Raises:
         OSError: The files cannot be listed, or there are none.
@@ -354,9 +355,9 @@ def _body(source: RangeReadable, start: int, end: int) -> memoryview:
 class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
-    Ranges are requested ahead within `[start, end)` and in one block on either side. The block that contains `start`
-    may begin before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read asks for
-    are requested, so hardly anything outside `[start, end)` is transferred.
+    It requests ranges in advance, but only within `[start, end)` and one block on either side. The block that contains
+    `start` may begin before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read
+    asks for are requested, so hardly anything outside `[start, end)` is transferred.
 
     If an object is replaced between two requests, the bytes come from two different objects. To detect this, the
     object's version is compared before the last range is returned. If it has changed, bytes from all ranges are
@@ -374,7 +375,8 @@ class RangeFile:
         self._pid = os.getpid()
         with _os_errors_of(self.name):
             self._len = source.size()
-        # The log's bytes and version at the time of planning. If that version isn't known, the current version is used.
+        # The marks and version of the log when the read was planned. If that version isn't known, the current version
+        # is used.
         self._planned: list[tuple[int, int, int]] | None
         self._planned, version = marks_of(position) if position else (None, None)
         self._version: str | None = version or getattr(source, "version", None)
@@ -391,7 +393,7 @@ class RangeFile:
         self._position = 0
         # Adjacent ranges. The first may precede the range that contains the position.
         self._ranges: deque[_Range] = deque()
-        # The number of ranges requested since the last seek to a position outside the ranges.
+        # The number of ranges requested since `_ranges` was last cleared.
         self._count = 0
 
     def __len__(self) -> int:

@@ -32,18 +32,17 @@ def plan_splits(
 ) -> list[Split]:
     """Splits logs into byte ranges that workers can read independently. Each record is in exactly one range.
 
-    Planning needs the length of each file, and looks it up unless you pass it. Planning also reads the start of each
-    file, unless you pass `dialect`. If there are several remote files, they are read in parallel. A log in a dialect
-    with log numbers or compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it becomes a
-    single range.
+    The length of each file is looked up unless you pass it. The start of each file is also read, unless you pass
+    `dialect`. If there are several remote files, they are read in parallel. A log in a dialect with log numbers or
+    compression (`"rocksdb"`, `"pebble"`, `"recyclable"`) can't be read in parts, so it becomes a single range.
 
-    A file with several names, for example because of a link, is split only once, under its first name. If a URL is
-    repeated, its file is also split only once. A file in a directory is split only if it is a log.
+    A file is split only once, even if links give it several names or its URL is repeated. Its splits use the first
+    name. A file in a directory is split only if it is a log.
 
     Args:
-        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or several of these, possibly including
-            objects in stores. A directory includes all logs in it and its subdirectories. If you know a file's length
-            in bytes, you can pass a `(path, length)` or `(url, length)` tuple.
+        sources: A path, a URL, a directory, a pattern such as `"*.log"`, or an iterable of these. An iterable can also
+            contain objects in stores. A directory includes all logs in it and its subdirectories. If you know a file's
+            length in bytes, you can pass a `(path, length)` or `(url, length)` tuple.
         split_len: The number of bytes in a range, at least 1, rounded up to whole blocks of 32 KiB.
         dialect: Same as for `Reader`. Applies to all files. Default: `None`, which detects the dialect of each file.
         log_number: Same as for `Reader`. Default: `None`.
@@ -58,9 +57,10 @@ def plan_splits(
     Raises:
         DialectError: A file is not a log.
         OSError: A file is missing, or its length or content cannot be read.
-        TypeError: A source is not a path, a tuple of a path and a length, or an object that reads ranges.
-        ValueError: `split_len` is less than 1, a length is negative, or an option has an invalid value or doesn't make
-            sense in the dialect.
+        TypeError: A source has an unsupported type. It must be a path, a tuple of a path and a length, or an object
+            that can read byte ranges.
+        ValueError: `split_len` is less than 1, a length is negative, or an option has an invalid value or doesn't apply
+            to the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     writer.extend([b"one" * 20_000, b"two"])
@@ -117,7 +117,7 @@ def _format_of(name: str, named: LogFormat | None) -> tuple[LogFormat | None, Po
 def _planned(named: LogFormat | None, file: Input, *_: object) -> tuple[int, int, LogFormat | None, Position | None]:
     """Returns a log's start, end and format, and the position at its start.
 
-    `each` has set the source of a remote file. If the file's length is unknown, it is requested once.
+    `each` has already set the source of a remote file. If the file's length is unknown, it is requested once.
     """
     if file.source is not None:
         ranges = RangeFile(file.source, 0, 0)

@@ -87,7 +87,7 @@ def zeros_at_end(offset: int | None, file_len: int, *, has_records: bool, follow
 
 
 def zeros_inside(report: Report) -> list[SkippedRegion]:
-    """Returns the skipped regions that consist of zeros followed by a record."""
+    """Returns the skipped regions that consist of zeros and come before a record."""
     end = report.outcome.offset
     found: list[SkippedRegion] = []
     has_record = False
@@ -140,8 +140,8 @@ def has_no_dialect(report: Report) -> bool:
 
     If so, the log may have been read in the wrong dialect.
     """
-    # Header lengths differ between dialects. In the wrong dialect, bytes can therefore look as if a bit in a length had
-    # been flipped. A flipped bit outside a length confirms the dialect.
+    # Header lengths differ between dialects, so a log read in the wrong dialect can seem to have a flipped bit in a
+    # length. A flipped bit outside a length confirms the dialect.
     flips = (region.bit_flip for region in report.skipped)
     shows_flip = any(flip and flip.part != FragmentPart.LENGTH for flip in flips)
     return not (report.ok or _has_records(report) or report.dialect_known or shows_flip)
@@ -190,9 +190,9 @@ class Fold:
 
     Attributes:
         files: The files.
-        failures: A tuple for each file that could not be read: the name or `Split`, and the exception.
-        others: A tuple for each non-log file in a directory: the name or `Split`, and the format.
-        damaged: The names of the damaged logs. Empty unless the results are or contain reports.
+        failures: For each file that could not be read, a tuple of its name (or `Split`) and the exception.
+        others: For each non-log file in a directory, a tuple of its name (or `Split`) and its format.
+        damaged: The names of the damaged logs. Empty if the results have no reports.
         record_counts: The number of records read from each log that has a report.
         databases: The databases among the files, once `judge` has been called.
         exports: The Datastore or Firestore exports among the files, once `judge` has been called.
@@ -208,7 +208,7 @@ class Fold:
         self.exports: list[Export] = []
 
     def take(self, results: Iterable[Result[T]]) -> Iterator[Result[T]]:
-        """Adds the results of `each`, and yields them unchanged."""
+        """Yields the results of `each` unchanged, after adding them to this object."""
         for file, found in results:
             name = file.source if isinstance(file.source, Split) else file.name
             report = getattr(found, "report", found)

@@ -58,7 +58,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def damaged_text(paths: Sequence[str]) -> list[str]:
-    """Returns a list with one message, which counts the damaged logs and names the first. Empty if there are none."""
+    """Returns a list with one message: the number of damaged logs and the first one's name. Empty if there are none."""
     more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
     return [f"{len(paths):,} damaged: {display_name(paths[0])}{more}"] if paths else []
 

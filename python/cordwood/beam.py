@@ -212,7 +212,7 @@ class _Detect(beam.DoFn):
 def _matches(pattern: str) -> list[Any]:
     """Returns the `FileMetadata` for a file, or for all files matching a pattern.
 
-    If a file is named exactly like the pattern, only this file is returned.
+    If the pattern is also the name of a file, only that file is returned.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -356,8 +356,8 @@ class ReadAllFromLog(PTransform):
     always read as a single file, even if its name contains wildcard characters. Each file is read up to the length it
     had when it was found.
 
-    Segmented logs are refused, because a missing file could go unnoticed. Their files are refused too, unless you name
-    each of them.
+    Segmented logs are rejected, because a missing file could go unnoticed. Their files are rejected too, unless you
+    name each of them.
 
     There are three counters in the `cordwood` namespace: `records` counts the records, `record_bytes` counts their
     bytes, and `skipped_bytes` counts the bytes in all regions of the `damage` output.
@@ -373,18 +373,18 @@ class ReadAllFromLog(PTransform):
         as_batches: With `True`, each element is a list of records totalling about 256 KiB, and reading takes half as
             long. With `"arrow"`, it is a `pyarrow.RecordBatch` of the same size with the columns `offset` and `record`.
             Default: `False`, which makes each element a record.
-        decode: The kind of records, as for `cordwood.scan`. If `decode` is given, each element is a
+        decode: The kind of records, as in `cordwood.scan`. If `decode` is given, each element is a
             `pyarrow.RecordBatch` of decoded records. Ranges are not split further. One worker reads the whole log if a
             row may depend on several records, as with `"wandb-summary"`. Under any policy other than `"raise"`, the
             `left_out` counter counts the records of other kinds, up to 1,000 in each range. Default: `None`, which
             returns records as bytes.
-        columns: The columns to return with `decode`, as for `cordwood.scan`. Default: `None`.
-        schema: The schema to use with `decode`, as for `cordwood.scan`. If the columns depend on the records, as in
+        columns: The columns to return with `decode`, as in `cordwood.scan`. Default: `None`.
+        schema: The schema to use with `decode`, as in `cordwood.scan`. If the columns depend on the records, as in
             JSON, you must pass a schema, because all logs must have the same columns. Default: `None`.
         with_damage: Whether to return a `LogOutputs`: the elements, plus the regions that were not returned. Default:
             `False`.
         dialect: Same as for `cordwood.Reader`. Default: `None`, which detects the dialect of each file.
-        on_corruption: How to treat damage, as for `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
+        on_corruption: How to treat damage, as in `cordwood.Reader`: `"raise"`, `"skip"` or `"salvage"`. Default:
             `"raise"`, which makes the pipeline fail on damage.
 
     Raises:
@@ -497,7 +497,7 @@ class ReadFromLog(PTransform):
 
     Args:
         file_pattern: A path on one of Beam's file systems, or a pattern. In a pattern, `*`, `?` and `[...]` match
-            characters in a name, and `**` matches directories. If a file is named exactly like the pattern, only that
+            characters in a name, and `**` matches directories. If the pattern is also the name of a file, only that
             file is read.
         min_bundle_size: Same as for `ReadAllFromLog`. Default: 0.
         validate: Whether to check, when the pipeline is built, that at least one file matches. Default: `True`.
@@ -571,8 +571,8 @@ class _Sink(FileBasedSink):
         return temporary
 
     def pre_finalize(self, temporary: Any, results: Iterable[str]) -> list[list[str]]:
-        # Beam itself adds the empty logs in the last step, which is too late. Beam removes the old logs here, and the
-        # pattern that finds them contains the number of new logs. A retry of the last step adds new empty logs, which
+        # Beam itself adds the empty logs in the last step, which is too late. Beam removes the old logs here. It finds
+        # them with a pattern that contains the number of new logs. A retry of the last step adds new empty logs, which
         # could replace renamed logs.
         logs = list(results)
         while len(logs) < max(self.num_shards, 1):
@@ -599,34 +599,34 @@ class WriteToLog(PTransform):
     The logs get their final names once all of them are complete. On a local file system, the logs have been synced to
     disk by then, and their directory entries are synced immediately afterwards. A bundle that fails and is retried
     doesn't leave any duplicate records or partial logs. Existing files whose names match the logs' names are removed
-    first. Any text in place of the shard number matches. A shard without records becomes an empty log, and a bounded
-    `PCollection` always has at least one shard.
+    first. A name matches even if it has other text in place of the shard number. A shard without records becomes an
+    empty log, and a bounded `PCollection` always has at least one shard.
 
     Each window of an unbounded `PCollection` has its own logs, which are complete once the watermark has passed the end
     of the window. A window's logs replace only existing logs with the same names.
 
     A worker can be killed after it has renamed a log and before Beam has recorded this. Beam then repeats the step. The
-    returned paths don't include the logs that were already renamed. For a window, the repeated step fails, because Beam
-    doesn't find those logs. No records are lost: each log has its final name or is in the temporary directory.
+    returned paths don't include any logs that had already been renamed. For a window, the repeated step fails, because
+    Beam doesn't find those logs. No records are lost: each log has its final name or is in the temporary directory.
 
     Args:
         file_path_prefix: The prefix of the logs' paths. The paths are on one of Beam's file systems.
-        file_name_suffix: The end of the logs' paths, such as `".log"`. Default: `""`.
+        file_name_suffix: The suffix of the logs' paths, such as `".log"`. Default: `""`.
         num_shards: The number of logs, or the number per window for an unbounded `PCollection`. Default: 0, which means
             one log per window if the `PCollection` is unbounded. Otherwise, the runner decides.
         shard_name_template: The middle part of the logs' paths. `S` is replaced by a digit of the shard's number, `N`
             by a digit of the number of shards, and `W` by the window. With `""`, there is a single log. Default:
             `None`, which means `"-SSSSS-of-NNNNN"`, or `"-W-SSSSS-of-NNNNN"` for windows.
         triggering_frequency: The length of the windows of an unbounded `PCollection`, in seconds. Default: `None`,
-            which keeps the windows of the `PCollection`. The global window is refused, because it never ends.
+            which keeps the windows of the `PCollection`. The global window is rejected, because it never ends.
         dialect: Same as for `cordwood.Writer`. Default: `None`, which means `"leveldb"`.
         compression: Same as for `cordwood.Writer`. Default: `None`.
 
     Raises:
         TypeError: A path is not a string. When the pipeline runs, this is also raised if a record is not `bytes`.
         ValueError: The prefix, the suffix or the template contains `*`, `?` or `[`, so Beam would remove or rename the
-            wrong files. The template has no `S`, or it has no `W` and the `PCollection` is unbounded. An option has an
-            invalid value.
+            wrong files. The template has no `S`, or lacks the `W` that an unbounded `PCollection` requires. An option
+            has an invalid value.
 
     >>> import apache_beam, cordwood
     >>> from cordwood.beam import WriteToLog

@@ -6,7 +6,7 @@ All exceptions derive from `CordwoodError`::
     ├── ClosedError            a use after `close`; also a `ValueError`
     ├── CorruptionError        damage, if the policy is to raise
     ├── DialectError           a file that is not a log, or a log that cannot be appended to or packed
-    ├── LogChangedError        a different log than the one that was read before
+    ├── LogChangedError        a path that no longer names the log that was read before
     ├── LogRotatedError        a followed log whose path names another file
     ├── LogTruncatedError      a log that ends before the offset at which reading should start
     ├── OtherLogError          a file to be salvaged that belongs to a log with another number
@@ -52,7 +52,7 @@ class CordwoodError(Exception):
         """Creates an error with these attributes. The other attributes of its class keep their defaults."""
         self.message = message
         self.__dict__.update(attributes)
-        # The argument includes the path, because other programs rebuild errors from their arguments. Apache Beam does
+        # The argument includes the path, because other programs recreate an error from its arguments. Apache Beam does
         # this to add a step's name.
         super().__init__(str(self))
         if hint is not None:
@@ -125,7 +125,7 @@ class CorruptionError(_RegionError):
 
 
 class DialectError(CordwoodError):
-    """A file is not a log, a log cannot be appended to or packed, or a log's version is too new.
+    """A file is not a log, its version is too new, or the log cannot be appended to or packed.
 
     To read an unrecognised file as a log, pass `dialect`.
 
@@ -141,7 +141,7 @@ class DialectError(CordwoodError):
 
 
 class OtherLogError(CordwoodError):
-    """A file to be salvaged belongs entirely to a different log than its name or `log_number` says.
+    """A file to be salvaged belongs entirely to another log, not to the one indicated by its name or `log_number`.
 
     To read the other log, call `cordwood.open(path, log_number=error.other_log_number)`.
 
@@ -165,7 +165,7 @@ class RecordTooLargeError(_RegionError):
     bytes. In that case, the reader stays before the record, and every further attempt to read raises the same error.
     See `Reader`.
 
-    A `Writer` doesn't write a record longer than its `record_len_max`, but remains usable. For a `Writer`, the error's
+    A `Writer` rejects a record longer than its `record_len_max`, and remains usable. For a `Writer`, the error's
     `offset` is the length of the log, and its `length` is the length of the record.
 
     Attributes:
@@ -244,7 +244,7 @@ class _ChangedError(CordwoodError):
 
 
 class LogTruncatedError(_ChangedError):
-    """A log ends before the offset where reading should start, or starts after it.
+    """Reading should start at an offset that is past the end of the log, or before its start.
 
     The offset is a reader's `start`, the target of a `seek`, or the offset a follower has reached. The file was
     truncated, or replaced by another file in which the offset is meaningless. If the oldest segments of a segmented log
@@ -263,7 +263,7 @@ class LogTruncatedError(_ChangedError):
 
 
 class LogChangedError(CordwoodError):
-    """The path names a different log than the one that was read, split or indexed before.
+    """The path no longer names the log that was read, split or indexed before.
 
     The log was replaced, or rewritten from its start. A log that has only grown still counts as the same log. So does a
     copy of the log. To read the new log, start at offset 0, or make a new index or new splits.
@@ -289,7 +289,7 @@ class LogChangedError(CordwoodError):
 
 
 class LogRotatedError(_ChangedError):
-    """A followed log's path is gone or now names another file, and all records in the old file have been returned.
+    """A followed log was renamed, removed or replaced, and all records in the old file have been returned.
 
     If more records are written to the old file, the follower's next read returns them. To read the new file, start a
     new follower, or use `on_rotation="reopen"`, which makes the follower continue with the new file. A file that
@@ -297,7 +297,7 @@ class LogRotatedError(_ChangedError):
 
     Attributes:
         path: The path of the log.
-        offset: The file offset in the old file after the last record or skipped region.
+        offset: The offset in the old file, in bytes, after the last record or skipped region.
         file_len: The length of the old file, in bytes.
     """
 

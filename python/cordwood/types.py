@@ -61,15 +61,15 @@ class Reason(StrEnum):
     """Why a region of a file was not returned.
 
     Attributes:
-        BAD_LENGTH: A fragment would extend past the end of the block, or the end of the file shows that the length in
-            the header is wrong.
+        BAD_LENGTH: According to its header, a fragment extends past the end of the block. This reason also applies if
+            it extends past the end of the file and its length is provably wrong.
         CHECKSUM_MISMATCH: The checksum does not match the data. The rest of the block is not trusted.
         UNKNOWN_KIND: A fragment with a valid checksum and an unknown type.
         MISSING_START: A fragment of a record whose first fragment is missing.
         MISSING_END: A record whose last fragment is missing.
-        INTERRUPTED_RECORD: A record that is incomplete because bytes in its middle were skipped.
-        ZERO_HEADER: A header of zeros, followed by non-zero bytes. Only zeros should follow it up to the end of the
-            block.
+        INTERRUPTED_RECORD: A record that is incomplete because bytes in the middle were skipped.
+        ZERO_HEADER: A header of zeros, followed by non-zero bytes. After such a header, the rest of the block should be
+            zeros.
         RECORD_TOO_LARGE: A record longer than `record_len_max`.
         TOO_LARGE_REST: The rest of a record that is too large.
         ZERO_FILL: Zeros up to the end of the block or the file. They may be unwritten space, padding, or lost data.
@@ -228,9 +228,9 @@ class WaitReason(StrEnum):
         IDLE: Everything in the file has been returned.
         INCOMPLETE: The next record is incomplete: it is still being written, or its writer was killed.
         ZEROS: The next bytes are zeros, either space preallocated by a writer or a hole that will be filled later.
-        STALE: The next bytes may be left over from an older log that this log overwrites. Either they belong to another
-            log, or they look damaged and this log has a number. If no record is ever returned, the file may have been
-            renamed: readers get the log's number from the file's name.
+        STALE: The next bytes may be left over from an older log that this log overwrites. This is assumed if they
+            belong to another log. If this log has a number, it is also assumed if they look damaged. If no record is
+            ever returned, the file may have been renamed: readers get the log's number from the file's name.
         SUSPECT: The next bytes look damaged. They are read again before damage is reported.
         DAMAGED: The next bytes are the remainder of a block in which damage has already been reported. Reading
             continues at the next block. After damage at the start of the file, it continues once later bytes identify
@@ -253,8 +253,8 @@ class FragmentPart(StrEnum):
         LENGTH: The length of the payload, in bytes 4 and 5 of the header.
         KIND: The type, in byte 6 of the header.
         LOG_NUMBER: The number of the log, in bytes 7 to 10 of the header, if the fragment contains it.
-        SYNCED_OFFSET: The offset up to which the file was synced. If the fragment contains this offset, it is in bytes
-            11 to 18 of the header.
+        SYNCED_OFFSET: The offset up to which the file was synced, in bytes 11 to 18 of the header. Not all fragments
+            contain this offset.
         PAYLOAD: The bytes after the header.
         FILE_HEADER: The file header, before the first fragment.
     """
@@ -300,7 +300,7 @@ class FragmentKind(StrEnum):
         FILE_HEADER: The file header, in dialects that have one. It isn't a fragment.
         TRAILER: The last bytes of a block, which are too few for a header. They are not a fragment.
         ZEROS: Zeros that are not a fragment.
-        REST: Bytes without a plausible header, which are not a fragment.
+        REST: Bytes that are not a fragment because they have no plausible header.
     """
 
     FULL = "full"
@@ -337,7 +337,7 @@ class PayloadReason(StrEnum):
 
     Attributes:
         TRUNCATED: The record, or a field in it, ends inside a number or a string.
-        BAD_VARINT: A variable-length number does not end.
+        BAD_VARINT: A variable-length number is unterminated.
         NON_CANONICAL: A field has a form that engines read but never write, such as a number with unnecessary bytes.
         UNKNOWN_TAG: The engine does not recognise a tag, or does not allow the tag in this kind of record.
         BAD_LENGTH: The length of a field does not match its content.
@@ -461,7 +461,7 @@ class SkippedRegion(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Why these bytes were not returned, in words. The text does not include the offset."""
+        """A description of why these bytes were not returned. It does not include the offset."""
         return reason_in_words(self.reason, self)
 
     def __str__(self) -> str:
@@ -589,17 +589,17 @@ class Fragment(NamedTuple):
 class Report(NamedTuple):
     """A summary of a log's contents and damage, as returned by `verify` and `salvage`.
 
-    Reports are compared without their paths. Notebooks display a report as a table.
+    Comparisons of reports ignore their paths. Notebooks display a report as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
         record_count: The number of records returned.
         payload_len: The number of bytes of data in the records, without headers and trailers.
         file_len: The length of the whole file, including bytes outside the range. For a segmented log, the offset where
-            the log ends. `None` if the length isn't known because an object with `read` was not read to the end.
+            the log ends. `None` if the source is an object with `read` and was not read to its end.
         outcome: How reading ended.
-        len_by_reason: For each reason found, the number of bytes in its regions, including any regions skipped after
-            the first 100,000.
+        len_by_reason: For each reason found, the number of bytes in its regions. Regions that are not listed in
+            `skipped` also count.
         log_number: The number of the log. `None` if the dialect has no log numbers or the number is unknown.
         compression: The compression of each record: `"zstd"`, or `None` for no compression.
         salvaged_count: The number of returned records that start after damage in the same block. LevelDB and the
@@ -620,7 +620,7 @@ class Report(NamedTuple):
             form that no engine writes, and `"ignored_kinds"` is metadata of an unknown type. `"timestamp_sizes"` and
             `"predecessor"` are RocksDB metadata records. They are not kept if they follow damage in the same block, or
             if their own damage is explained by one flipped bit. Without `"timestamp_sizes"`, RocksDB treats keys with
-            timestamps as if they had none. `"version_edit"` is a MANIFEST edit that every engine needs to open the
+            timestamps as if they had none. `"version_edit"` is a MANIFEST edit without which no engine can open the
             database.
         dialect_known: Whether the dialect was detected or passed as an option. If the dialect could not be detected,
             the log was read as `"leveldb"`.
@@ -652,7 +652,7 @@ class Report(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the log has no regions with severity `"corruption"` and didn't need to be repaired.
+        """Whether the log is undamaged: no region has severity `"corruption"`, and no fragment was repaired.
 
         A torn tail does not count as damage.
         """
@@ -662,7 +662,7 @@ class Report(NamedTuple):
 
     @property
     def skipped_len(self) -> int:
-        """The number of bytes in all skipped regions, including any after the first 100,000."""
+        """The number of bytes in all skipped regions, including those not listed in `skipped`."""
         return sum(self.len_by_reason.values())
 
     @property
@@ -703,8 +703,8 @@ class Report(NamedTuple):
 class Stat(NamedTuple):
     """Statistics about the contents of a log, as returned by `stat`.
 
-    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. `Stat`s are compared without their
-    paths. Notebooks display a `Stat` as a table.
+    `stored_len`, `header_len`, `trailer_len` and `skipped_len` add up to `file_len`. Comparisons of `Stat`s ignore
+    their paths. Notebooks display a `Stat` as a table.
 
     Attributes:
         dialect: The dialect of the log, such as `"leveldb"`.
@@ -738,7 +738,7 @@ class Stat(NamedTuple):
             padding, or lost data.
         other_log_number: The number of another log, if the whole file belongs to that log, as in
             `Report.other_log_number`. Otherwise `None`.
-        ok: Whether the log has no regions with severity `"corruption"`. A torn tail does not count as damage.
+        ok: Whether the log is undamaged: no region has severity `"corruption"`. A torn tail does not count as damage.
         path: The path, the URL, or the `name` of an object with `read_range`. Otherwise `None`.
 
     >>> with cordwood.open("example.log", "w") as writer:
@@ -850,13 +850,13 @@ class ProblemKind(StrEnum):
         MANIFEST_MISSING: The MANIFEST named in `CURRENT` or Pebble's marker is missing.
         MANIFEST_DAMAGED: The named MANIFEST is damaged, or is not a log.
         MANIFEST_EMPTY: The named MANIFEST is empty, or none of its edits contains a number.
-        MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit that every engine needs to open the database.
+        MANIFEST_INCOMPLETE: The named MANIFEST lacks an edit without which no engine can open the database.
         MANIFEST_UNKNOWN: The named MANIFEST has an edit that cordwood does not decode, so it is impossible to determine
             which tables exist.
         TABLE_MISSING: A table listed in the MANIFEST is missing.
         TABLE_SHORT: A table is shorter than stated in the MANIFEST.
         TABLE_ELSEWHERE: A table is not in this directory, but the engine may keep it in another directory.
-        LOG_MISSING: A log needed according to the MANIFEST is missing.
+        LOG_MISSING: A log is missing, although it is needed according to the MANIFEST.
         LOG_SHORT: A log is shorter than the synced length stated in the MANIFEST.
         LOG_CUT: In LevelDB, a log has lost its last writes or all of its writes, but a newer log has later writes.
             LevelDB doesn't report this loss. In RocksDB, a log ends with an incomplete record, and a newer log
@@ -865,13 +865,13 @@ class ProblemKind(StrEnum):
             and is followed by a newer log.
         LOG_TORN: A log ends with an incomplete record, and a newer log follows. Writes may have been lost.
         LOG_ABSENT: The oldest log that RocksDB or Pebble would read is missing. The log may never have been written.
-        LOG_DAMAGED: A log that the engine reads is damaged, or is not a log. LevelDB drops the remainder of each
-            damaged block. Depending on its `wal_recovery_mode`, RocksDB refuses to open the database, drops the writes
-            that follow, or drops only the damaged writes. Pebble refuses to open the database, or drops the writes that
-            follow.
-        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. Either the writes with the
-            numbers in between (`missing_sequences`) were lost, for example in a power failure, or RocksDB made them
-            without using the log.
+        LOG_DAMAGED: A file that the engine reads as a log is damaged, or is not a log. LevelDB drops the remainder of
+            each damaged block. Depending on its `wal_recovery_mode`, RocksDB refuses to open the database, drops the
+            writes that follow, or drops only the damaged writes. Pebble refuses to open the database, or drops the
+            writes that follow.
+        LOG_BEHIND: The newest log ends before the last sequence number in the MANIFEST. `missing_sequences` is the
+            range of numbers in between. The writes with these numbers were lost, for example in a power failure, or
+            RocksDB made them without using the log.
         LOG_EMPTY: A log contains no records. It may be empty or contain only zeros. If it is the newest log, its file
             may still contain an older log that RocksDB or Pebble is about to overwrite. Either no write has reached the
             log, or the writes were lost.
@@ -880,8 +880,7 @@ class ProblemKind(StrEnum):
         TABLE_NEWER: LevelDB created this table after the last edit in the MANIFEST. The log that LevelDB created before
             the table may be missing.
         TABLE_UNLISTED: This table is newer than the last edit in the MANIFEST, and the log that preceded the table is
-            gone. Either only the log was lost, or the last edits are gone as well. The engine removes the table when it
-            opens the database.
+            gone. The last edits may be gone as well. The engine removes the table when it opens the database.
         GIT_LFS_POINTER: Git LFS hasn't fetched this file, but left a pointer in its place. No other problems are
             listed.
         GIT_ANNEX_POINTER: git-annex hasn't fetched this file, but left a pointer in its place.
@@ -923,7 +922,7 @@ class Problem(NamedTuple):
 
     Attributes:
         kind: The kind of fault or oddity.
-        path: The path of the file, which may be missing.
+        path: The path of the file. The file itself may be missing.
         missing_sequences: For `LOG_BEHIND`, the first and last of the sequence numbers that no log contains. Otherwise
             `None`.
     """
@@ -980,9 +979,10 @@ class Database(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the engine opens the database, losing at most an incomplete last write in the newest log.
+        """Whether the engine opens the database without losing data.
 
-        The logs are read only by `info`, by `evidence`, and by `verify` of a directory. Tables are not read.
+        An incomplete last write in the newest log does not count as lost data. Only `info`, `evidence`, and `verify` of
+        a directory read the logs. Tables are not read.
         """
         return all(problem.severity == Severity.INFO for problem in self.problems)
 
@@ -1009,15 +1009,15 @@ class Export(NamedTuple):
     """A Datastore or Firestore export, checked for missing or incomplete files. File contents are not read.
 
     Attributes:
-        path: The path of the metadata that lists the files: a `*.overall_export_metadata`, or a `*.export_metadata`
-            that no overall metadata lists.
+        path: The path of the metadata file that lists the files: a `*.overall_export_metadata`, or a
+            `*.export_metadata` that isn't listed in such a file.
         files: The paths of the listed files, which contain the entities.
         file_len: The number of bytes in the listed files.
-        missing_files: The paths of missing files, and of file lists that are missing or cannot be read.
+        missing_files: The paths of missing files, and of missing or unreadable file lists.
         empty_files: The paths of empty files and empty file lists.
         stated_entity_count: The number of entities in the files, according to the metadata. `None` if it isn't stated.
         stated_len: The number of bytes in the files, according to the metadata. `None` if it isn't stated.
-        entity_count: The number of entities found in the files. `None` if not all files were read.
+        entity_count: The number of entities found in the files. `None` unless every file was read.
 
     >>> from cordwood.types import Export
     >>> Export("x.overall_export_metadata", ("output-0",), 107, stated_len=214).ok
@@ -1037,8 +1037,8 @@ class Export(NamedTuple):
     def ok(self) -> bool:
         """Whether the export is complete.
 
-        An export is complete if none of its files is missing or empty, and if the files contain as many entities and
-        at least as many bytes as the metadata states.
+        An export is complete if no file is missing or empty, the number of entities matches the metadata, and the files
+        have at least as many bytes as the metadata states.
         """
         counts = self.entity_count, self.stated_entity_count
         is_other = None not in counts and counts[0] != counts[1]
@@ -1072,8 +1072,8 @@ class Info(NamedTuple):
         log_count: The number of logs read.
         log_count_by_dialect: The number of logs in each dialect.
         log_count_by_compression: The number of logs with each compression: `"zstd"`, or `"none"`.
-        log_count_by_payload: The number of logs, by the kind of their first record. A kind is one of the values of
-            `decode` in `cordwood.scan`, `"export-metadata"`, or `"other"`.
+        log_count_by_payload: The number of logs, by the kind of their first record. A kind is `"export-metadata"`,
+            `"other"`, or one of the values of `decode` in `cordwood.scan`.
         record_count: The number of records that can be read.
         salvaged_count: The number of readable records that start after damage in the same block.
         payload_len: The number of bytes of data in the records.
@@ -1125,9 +1125,9 @@ class Info(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether at least one log, database or export was found, and everything found is readable and free of faults.
+        """Whether at least one log, database or export was found, all files could be read, and there are no faults.
 
-        The faults are damage, files that belong entirely to another log, and databases and exports that aren't `ok`.
+        Faults are damaged logs, files that belong entirely to another log, and any database or export that isn't `ok`.
         """
         is_whole = all(directory.ok for directory in self.databases + self.exports)
         is_whole &= not (self.damaged_logs or self.misnamed_logs or self.failures)
@@ -1159,20 +1159,20 @@ class KeyChange(NamedTuple):
     """A deletion or an overwrite of a key in a write-ahead log.
 
     Attributes:
-        key: The key, or its first 256 bytes if it is longer. For a deleted range, this is the first key.
+        key: The key, truncated to 256 bytes. For a deleted range, this is the first key.
         key_len: The length of the whole key in bytes.
-        end_key: The exclusive end of a deleted range, or its first 256 bytes if it is longer. Otherwise `None`.
+        end_key: For a deleted range, its exclusive end key, truncated to 256 bytes. Otherwise `None`.
         column_family: The number of the column family. 0 is the default.
         sequence: The sequence number of the operation. `None` if the operation has no number.
         offset: The file offset of the operation's record.
         old_sequence: The sequence number of the operation that wrote the old value. `None` if the operation is not in
             this log.
         old_offset: The file offset of the record containing the old value. `None` if that record is not in this log.
-        is_certain: Whether the old value is certain. If an old value was found, `True` means that this operation
-            certainly replaces it. If none was found, `True` means that this log certainly doesn't contain it. The old
-            value is uncertain if there is an interruption before this operation's record. If an old value was found,
-            interruptions before its record are ignored. Any of the following is an interruption: damage, zeros, a gap
-            in the sequence numbers, a salvaged record, a record that is not a write batch, and an operation that
+        is_certain: Whether the old value is known for certain. If an old value was found, `True` means that this
+            operation replaces exactly this value. If no old value was found, `True` means that this log doesn't contain
+            one. An interruption before this operation's record makes the old value uncertain. If an old value was
+            found, interruptions before its record are ignored. Any of the following is an interruption: damage, zeros,
+            a gap in the sequence numbers, a salvaged record, a record that is not a write batch, and an operation that
             neither puts nor deletes a single key.
     """
 
@@ -1195,7 +1195,7 @@ class KeyChanges(NamedTuple):
         deleted: The first 1,000 deletions.
         overwritten_count: The number of values overwritten in this log.
         overwritten: The first 1,000 overwritten values.
-        faulty_batch_count: The number of records that are damaged write batches, or not write batches at all.
+        faulty_batch_count: The number of records that are not intact write batches.
         are_all_followed: Whether the log was searched for the older value of each key. If the log has more than a
             million different keys, or more than 128 MiB of keys, the search covers only the keys that appear first.
     """

@@ -3,7 +3,7 @@
 DETAILED_MAX = 50
 """The maximum number of logs whose regions, keys and pictures are included."""
 LISTED_MAX = 1000
-"""The maximum length of each log's lists of regions, deleted keys and overwritten keys."""
+"""The maximum number of regions, of deleted keys and of overwritten keys to list for each log."""
 FIRST_LEN = 16
 KEY_LEN_MAX = 256
 """Longer keys are cut off after this many bytes."""

@@ -51,7 +51,7 @@ _STATES = ("damaged", "incomplete", "ok")
 
 
 _SUMMARY_MAX = 10_000
-"""At most this many logs, and this many unreadable files, get a line of their own."""
+"""The maximum number of rows in each table on the page."""
 
 _LIMITS = (
     f"This page is limited. It lists at most {_SUMMARY_MAX:,} logs, and describes the first {limits.DETAILED_MAX}: "
@@ -114,7 +114,7 @@ class Evidence(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether everything could be read, no log or database is damaged, and every export is complete.
+        """Whether everything could be read, all logs and databases are undamaged, and all exports are complete.
 
         `False` if no log or database was found.
         """

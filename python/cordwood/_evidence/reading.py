@@ -221,7 +221,7 @@ class _Changes:
             absent = _Value(None, None, 0 if self.are_complete else -1)
             self._append("deleted", operation, key, offset, self._values.pop(name, absent))
         elif operation.kind not in _WITHOUT_EFFECT:
-            # A merge, a range deletion or part of a transaction can change any key.
+            # Merges, range deletions and parts of transactions can change any key.
             self.interruption_count += 1
             if operation.kind == OperationKind.DELETE_RANGE:
                 self._append("deleted", operation, key, offset, _Value(None, None, -1))

@@ -40,11 +40,11 @@ def destinations(names: Sequence[str], files: Sequence[Input], destination: str)
 def check_new_directory(directory: str, sources: Iterable[str], *, why: str = "") -> None:
     """Checks that new files can be written to a directory.
 
-    If the path exists, it must be a directory, but not a segmented log. In any case, it must not be inside a source
-    that is a directory.
+    If the path exists, it must be a directory, but not a segmented log. In any case, the path must not be inside a
+    source directory.
 
     Raises:
-        ValueError: New files can't be written to the path. `why` explains why a directory is needed.
+        ValueError: New files can't be created in this directory. `why` explains why a directory is needed.
     """
     if not directory:
         raise ValueError("the name of the directory is empty")

@@ -31,12 +31,12 @@ Result: TypeAlias = tuple[Input, T | str | Exception]
 """A file, and what `result_of` returned for it."""
 
 THREADS_MAX = 256
-"""The maximum number of threads that the functions for one log accept."""
+"""The maximum number of threads. Functions that read a single log have the same limit."""
 
 REQUESTS_MAX = 16
 """The maximum number of files that `each_start` reads in parallel from a store.
 
-It reads only their starts. The files themselves are read later.
+`each_start` reads only the start of each file. The whole files are read later.
 """
 
 LEN_MIN = 1 << 21
@@ -54,8 +54,8 @@ def result_of(
 ) -> T | str | Exception:
     """Returns the result of reading one file, or the exception raised.
 
-    If a file found in a directory isn't a log, this returns its format. If `dialect` is given, files named directly and
-    logs found in directories are read in that dialect.
+    If a file found in a directory isn't a log, this returns its format. If `dialect` is given, it applies to every file
+    named directly, and to every log found in a directory.
 
     Raises:
         Exception: An error occurred that has nothing to do with the file, such as an invalid option or a failure in
@@ -101,17 +101,17 @@ def each(
 ) -> Iterator[Result[T]]:
     """Yields each file with its `result_of`, in order.
 
-    If `is_gone` is true for a file, the file is left out, its directory is listed again, and any new files are yielded
-    later.
+    If `is_gone` returns true for a file, the file is skipped and its directory is listed again. Any new files are
+    yielded later.
 
-    A pool of threads reads long files, and all files in a store, ahead of their turn. The larger a file's share of the
+    A thread pool reads some files in advance: long files, and all files in a store. The larger a file's share of the
     total bytes, the more threads it gets. A single file gets all the threads. All other files are read when their turn
     comes. This includes a long file in a local directory if it isn't named like a log.
 
     Args:
         files: The files.
         read: The function that reads a file. It is called in other threads, and must not print.
-        threads: How many files to read in parallel, or how many threads read a single file.
+        threads: The number of files to read in parallel. For a single file, the number of threads that read it.
         dialect: Same as for `result_of`.
         shown: A function that starts displaying progress for the current file. Default: `None`, which displays no
             progress.

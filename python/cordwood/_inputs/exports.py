@@ -37,8 +37,8 @@ def compared(found: list[Input]) -> list[Input]:
     """Checks the files in a directory against the metadata of its exports, and returns the files.
 
     A listed file must exist and be a log, just like a file named on the command line. Missing files are added to the
-    result, each with an error. A list that can't be read also gets an error, because there is no way to tell which
-    files are missing.
+    result, each with an error. A list that can't be read is also returned with an error, because there is no way to
+    tell which files are missing.
     """
     files: list[Input] = []
     # Maps each listed file's real path to the index of its list, and to the path shown in errors.
@@ -100,7 +100,7 @@ def listed_files(path: str) -> list[str] | None:
     """Returns the paths listed in an export's metadata, relative to the metadata's directory.
 
     Returns:
-        The paths, or `None` if the file is a log but not an export's metadata.
+        The paths, or `None` if the file is an ordinary log rather than an export's metadata.
 
     Raises:
         OSError: The file cannot be read.
@@ -154,7 +154,8 @@ def exports_of(
 ) -> tuple[list[Export], list[tuple[str, Exception]]]:
     """Returns the Datastore or Firestore exports whose metadata is among these files.
 
-    An empty file that is named directly belongs to an export if a list in the file's directory includes it.
+    If an empty file is named directly, the exports that list it are returned too. Their lists must be in the file's
+    directory.
 
     Args:
         files: The files.
@@ -204,7 +205,7 @@ def exports_of(
 
 
 def _lists_of(path: str) -> Iterator[str]:
-    """Yields the lists in a file's directory that name the file."""
+    """Searches a file's directory, and yields the lists that include the file."""
     directory, own = os.path.dirname(path), os.path.realpath(path)
     with contextlib.suppress(OSError):
         for name in os.listdir(directory or os.curdir) if os.path.isfile(path) else ():
@@ -272,7 +273,7 @@ def _paths_in(path: str) -> list[str]:
 def _export(
     path: str, files: Iterable[str], stated: tuple[int, int] = (0, 0), unreadable: Iterable[str] = ()
 ) -> Export:
-    """Returns an export. An unreadable list counts as missing unless it is empty."""
+    """Returns an export. An unreadable list counts as empty if its length is 0, and otherwise as missing."""
     lens = {name: _len(name) for name in files}
     found = [*((name, 0 if _len(name) == 0 else None) for name in unreadable), *lens.items()]
     missing = tuple(name for name, length in found if length is None)
@@ -334,7 +335,7 @@ def stated(message: bytes) -> tuple[int, int]:
 
 
 def _number(value: int | bytes | None) -> int:
-    """Returns the value of a numeric field, which may be absent if it is 0."""
+    """Returns the value of a numeric field, or 0 if the field is absent."""
     if isinstance(value, bytes):
         raise ValueError("not a number field")  # noqa: TRY004 - the message is wrong, not an argument
     return value or 0

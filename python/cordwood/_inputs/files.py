@@ -110,8 +110,8 @@ def expand(names: Iterable[str | Input], *, same: Callable[[str, str], object] |
 
     A file that belongs to a segmented log is left out if the log's directory is also named or found.
 
-    For each named file that is left out, `same` is called with two names: the file's own name, and the name of the file
-    or segmented log that is returned in its place.
+    Calls `same` for each named file that is left out. The arguments are the name of that file, and the name of the file
+    or segmented log that is returned instead.
     """
     names = list(names)
     own_names = {name for name in names if isinstance(name, str)}
@@ -157,7 +157,8 @@ def list_of_export(source: object) -> list[Input] | None:
 def named_files(sources: Any) -> list[Input]:
     """Returns the files the sources refer to.
 
-    A source is a path or a URL, a directory, a pattern, several of these, or a tuple of a path and a length.
+    `sources` is a path, a URL, a directory or a pattern, or an iterable of these. The iterable may also contain tuples
+    of a path and a length.
 
     Raises:
         TypeError: A source has an unsupported type.
@@ -256,7 +257,7 @@ def is_segment(path: str) -> bool:
 
 
 def segmented_elsewhere(path: str) -> OSError:
-    """Returns the error for a segmented log, or for a file in one, where only single files can be read."""
+    """Returns the error for a segmented log, or for a file in one, if the caller can read only single files."""
     text = "a segmented log is read only from a local directory: copy it there, or name its files to read each as a log"
     return OSError(errno.EOPNOTSUPP, text, path)
 
@@ -339,7 +340,7 @@ def _named(name: str, relative: str) -> Input:
     try:
         status = os.stat(name)
     except (OSError, ValueError):
-        # A missing file is reported when it is opened.
+        # A missing file raises an error later, when a reader tries to open it.
         return Input(name, relative, identity=identity_of(name))
     file_len = status.st_size if stat.S_ISREG(status.st_mode) else 0
     file = Input(name, relative, file_len=file_len, identity=file_identity(status))

@@ -17,16 +17,16 @@ METADATA = "metadata of an export"
 """The format of a file that describes an export but contains no entities."""
 
 NO_FILE = "pipe, socket or device"
-"""The format of a file that is only opened if named directly, because opening it may block forever."""
+"""The format of a file that may block forever when opened. Such a file is opened only if it is named directly."""
 
 LIST_SUFFIX = ".export_metadata"
 """The suffix of a file that lists the files in one directory of a Datastore or Firestore export."""
 
 OVERALL_SUFFIX = ".overall_export_metadata"
-"""The suffix of a log that describes a whole export."""
+"""Each log with this suffix describes a whole export."""
 
 RUN_SUFFIXES = (".wandb", ".swanlab")
-"""The suffixes of logs that record runs. Without its dot, each suffix is also a dialect's name."""
+"""Logs with these suffixes contain runs. Each suffix without its dot is also the name of a dialect."""
 
 
 class Input(NamedTuple):
@@ -52,7 +52,7 @@ class Input(NamedTuple):
     version: str | None = None
     """The file's version, if a store reported it along with the length."""
     source: Any = None
-    """What to read instead of the file: for example, a `Split`, stdin or an object with ranges."""
+    """The source to read instead of the file, such as a `Split`, stdin, or an object that can be read in ranges."""
     segments: tuple[tuple[int, int], ...] = ()
     """The offset and length that each segment had when the segmented log was listed."""
     file_count: int = 1
@@ -87,5 +87,5 @@ def dialect_of_empty_run(path: str, file_len: int | None) -> str | None:
 
 
 def is_of_export(path: str) -> bool:
-    """Checks whether a file is named like the metadata of an export."""
+    """Checks whether a path ends with a suffix for export metadata."""
     return path.endswith((LIST_SUFFIX, OVERALL_SUFFIX))

@@ -44,7 +44,7 @@ def without_fragment(name: str, source: Any) -> str | None:
 
 
 def may_be_damaged_log(path: str) -> bool:
-    """Checks whether a file without a detected dialect may be a log.
+    """Checks whether a file may be a log even though its dialect could not be detected.
 
     A file may be a log if it is named like one, if its only record is incomplete, or if a single bit is wrong.
     """

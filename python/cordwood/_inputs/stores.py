@@ -1,4 +1,4 @@
-"""Finds directories given by URL that aren't checked as a whole.
+"""Finds the directories that are given by URL and are not checked as a whole.
 
 All logs in these directories are still read. Only exports are checked as a whole, because checking an export requires
 just the lengths of its files.
@@ -25,7 +25,7 @@ def is_in_archive(name: str) -> bool:
 
 
 def unjudged(files: Iterable[Input]) -> list[tuple[str, OSError]]:
-    """Returns the databases and exports given by URL, each with an error saying that it isn't checked as a whole.
+    """Returns the databases and exports that aren't checked as a whole, each with an error that gives the reason.
 
     The logs in an unchecked directory are read one by one, so a missing file would go unnoticed.
     """

@@ -82,7 +82,7 @@ def map(  # noqa: A001
     files, and is as wide as the page allows.
 
     Args:
-        source: A path, a URL, the content of a file in memory, or a file in a store, but not an open file. For many
+        source: A path, a URL, a buffer with the content of a file, or a file in a store, but not an open file. For many
             logs, pass a directory with logs in it or in its subdirectories, a pattern such as `"*.log"`, or a list of
             these.
         dialect: Same as for `Reader`. Default: `None`, which detects the dialect.
@@ -98,7 +98,7 @@ def map(  # noqa: A001
         OSError: The file is missing or cannot be read.
         OverflowError: A number is negative or too large.
         TypeError: `source` can only be read once, like an open file.
-        ValueError: An option has an invalid value, or doesn't make sense in the dialect.
+        ValueError: An option has an invalid value or doesn't apply to the dialect.
 
     >>> with cordwood.open("example.log", "w") as writer:
     ...     _ = writer.append(b"one")

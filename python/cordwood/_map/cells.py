@@ -1,4 +1,4 @@
-"""Computes the contents of a picture: the damage, and cells that each represent the same number of bytes."""
+"""Computes the contents of a picture: cells of equal length, and the damage."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def category_of(name: str, reason: str | None, severity: str | None) -> Category
 
 
 class Cells:
-    """A log's bytes, divided into cells of equal length. The length doubles when there would be too many cells.
+    """A log's bytes, divided into cells of equal length. The length doubles whenever there are too many cells.
 
     That way, the log's length doesn't have to be known in advance, and every log requires the same amount of memory.
 
@@ -95,7 +95,7 @@ class Cells:
         region_count: The total number of regions, including those not listed.
         zeros_inside_len: The number of zeros that are followed by a record.
         zeros_offset: The offset where the zeros at the end of the log start, or `None` if there are none.
-        damage_end: The offset where the last damage ends.
+        damage_end: The offset where the last damaged region ends.
         salvaged_count: The number of records that follow damage in their block.
         log: The format of the log.
         other_log_number: The number of the other log that the whole file belongs to, if any.
@@ -184,7 +184,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
     Args:
         source: The log, which is read once.
         log: The options that specify the log's format.
-        columns: The number of cells in a row, which is a power of two.
+        columns: The number of cells per row, a power of two.
         row_count_max: The maximum number of rows.
     """
     found = fragments(source, **log)
@@ -198,7 +198,7 @@ def cells_of(source: Source, log: dict[str, Any], columns: int, row_count_max: i
 
 
 def category_of_cell(sums: list[int]) -> Category:
-    """Returns a cell's category, given its number of bytes in each category."""
+    """Returns the category of a cell, given how many of its bytes are in each category."""
     for category in SHOWN_FIRST:
         if sums[category]:
             return category

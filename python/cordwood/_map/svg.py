@@ -104,7 +104,7 @@ def _box_of(fragment: Fragment) -> Box:
 
 
 def boxes_of_cells(cells: Cells, columns: int) -> Iterator[Box]:
-    """Yields boxes for cells. Adjacent cells in a row that have the same category share one box."""
+    """Yields boxes for cells. Adjacent cells share a box if they are in the same row and category."""
     categories = cells.categories()
     start = 0
     for index in range(1, len(categories) + 1):
@@ -150,7 +150,7 @@ def picture_of(source: Callable[[], Source], log: dict[str, Any], title: str, fr
 
 
 def document(pictures: Sequence[Picture]) -> str:
-    """Returns one document with the pictures arranged one below the other."""
+    """Returns one document with the pictures stacked vertically."""
     height = sum(picture.height for picture in pictures)
     # All documents on a page can share the same hatch pattern.
     out = [
@@ -218,14 +218,14 @@ def _headline(y: int, style: str, text: str) -> str:
 
 
 def _shortened(title: str) -> str:
-    """Returns the title, shortened to fit on one line. More is cut from a path's start than from its end."""
+    """Returns the title, shortened to fit on one line. Keeps more of a path's end than of its start."""
     start = _TITLE_LEN_MAX // 4
     end = _TITLE_LEN_MAX - start - 1
     return title if len(title) <= _TITLE_LEN_MAX else f"{title[:start]}\N{HORIZONTAL ELLIPSIS}{title[-end:]}"
 
 
 def _box(box: Box, row_len: int) -> Iterator[str]:
-    """Yields the parts of a box that fall in each row. Damage is always wide enough to be visible."""
+    """Yields the parts of a box that fall in each row. Damage is always drawn wide enough to be visible."""
     start = box.start
     while start < box.end:
         row = start // row_len

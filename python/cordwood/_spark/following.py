@@ -39,7 +39,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
         CorruptionError: A log is damaged and the policy is `"raise"`.
         LogChangedError: The path of a log in `start` now refers to another log.
         LogRotatedError: A log in `start` was renamed, so its records would be delivered twice.
-        LogTruncatedError: A log is shorter than its position in `start`.
+        LogTruncatedError: A log is shorter than the position that `start` gives for it.
         OSError: A log cannot be read.
         ValueError: A path is a URL.
     """
@@ -75,7 +75,7 @@ def ends_of(options: Options, start: Mapping[str, str], left: set[str] | None = 
 
 
 def _logs(options: Options) -> Iterator[tuple[Input, str]]:
-    """Yields each possible log with its real path.
+    """Yields each file that may be a log, with its real path.
 
     All spellings of the path, and all links to it, have the same real path.
     """
@@ -99,7 +99,7 @@ def _end_of(name: str, position: Position | None, options: Options) -> str | Non
 
 
 def _check_not_renamed(path: str, missing: Mapping[str, str]) -> None:
-    """Checks that a new log is not a missing log that was renamed.
+    """Checks that a log is really new, and not a missing log under a new path.
 
     Raises:
         LogRotatedError: The log is one of the missing logs.
@@ -128,7 +128,7 @@ def _is_log(path: str) -> bool:
 
 
 def _read_all(follower: Follower) -> None:
-    """Reads all available records. Waits for the follower to reread apparent damage enough times."""
+    """Reads all available records. Waits until the follower has confirmed or ruled out any apparent damage."""
     while True:
         for _ in follower:
             pass

@@ -1,4 +1,4 @@
-"""Parses the options of `spark.read.format("cordwood")` and similar calls, which Spark passes as text."""
+"""Parses the options that Spark passes as text for `spark.read.format("cordwood")` and similar calls."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Options(NamedTuple):
 
     Attributes:
         paths: The arguments of `load`: files, directories, patterns and URLs, as absolute paths.
-        table: The kind of rows: `"records"`, `"skipped"` for the regions that readers skip, or `"left_out"` for the
-            records that aren't of the kind given by `decode`.
-        decode: The contents of the records, as for `cordwood.scan`.
+        table: The kind of rows: `"records"`, `"skipped"` (the regions that readers skip) or `"left_out"` (the records
+            that aren't of the kind given by `decode`).
+        decode: The contents of the records, as in `cordwood.scan`.
         on_corruption: How to treat damage.
         partition_len: The length of a partition in bytes.
-        log: The options `dialect`, `log_number` and `compression`, as for `cordwood.plan_splits`.
+        log: The options `dialect`, `log_number` and `compression`, as in `cordwood.plan_splits`.
         max_files: The maximum number of logs in a batch of a stream.
         storage_options: The options fsspec passes to the file systems of URLs.
         fails_on_data_loss: Whether a stream fails if a log was pruned, truncated or replaced.
@@ -48,7 +48,7 @@ def options_of(options: Mapping[str, str], *, is_stream: bool = False) -> Option
     """Returns the options of a job that reads a table or a stream.
 
     Raises:
-        ValueError: An option does not exist or has an invalid value.
+        ValueError: An option is unknown or has an invalid value.
     """
     values = _checked(options, _READ)
     log = {name: values.pop(name) for name in _LOG if name in values}
@@ -72,7 +72,7 @@ def dialect_of(options: Mapping[str, str]) -> DialectName:
     """Returns the dialect of the logs a job writes.
 
     Raises:
-        ValueError: An option does not exist, or jobs cannot write logs of this dialect.
+        ValueError: An option is unknown, or jobs cannot write logs in the given dialect.
     """
     dialect: DialectName = _checked(options, _WRITE).get("dialect", "leveldb")
     return dialect

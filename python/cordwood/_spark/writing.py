@@ -29,8 +29,8 @@ class Part(NamedTuple):
 class Job(NamedTuple):
     """A job that writes a table, or one batch of a stream, to a directory of logs.
 
-    The tasks write to a hidden directory next to the target, on the same file system. A commit takes only the logs of
-    attempts that Spark accepts. It moves them to a second hidden directory, and then moves that directory into the
+    The tasks write to a hidden directory next to the target, on the same file system. A commit includes only logs from
+    task attempts that Spark accepts. It moves them to a second hidden directory, and then moves that directory into the
     target. This way, the target gets either all of the job's logs or none of them, and never contains files from
     attempts that failed or are still running.
 

@@ -3,5 +3,5 @@
 * `payloads` lists the kinds of records,
 * `schema` defines the types that a column can have, and converts the types of a given schema,
 * `table` uses the native module to turn records into a table,
-* `scan` implements the result of `scan(decode=)`.
+* `scan` implements the object that `scan(decode=)` returns.
 """

@@ -16,7 +16,7 @@ from cordwood._tables.schema import ColumnType, ListOf, StructOf, utf8
 
 
 class Kind(NamedTuple):
-    """A kind of record. Several payloads may show different parts of the same kind of record."""
+    """A kind of record. A kind may have several payloads that show different parts of its records."""
 
     name: str
     title: str
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     plural: str
     """The plural name for records of this kind."""
     best: str
-    """The name of the payload that shows the most data from a record."""
+    """The name of the payload that extracts the most data from a record of this kind."""
     starts_with: bytes = b""
     """The bytes that each record starts with."""
     dialects: tuple[str, ...] = ()
@@ -224,7 +224,7 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
     for kind in KINDS:
         if dialect in kind.dialects:
             return [kind]
-    # Otherwise, an empty record would be recognised as a version edit, and digits as JSON.
+    # Without these checks, an empty record would be mistaken for a version edit, and digits would be mistaken for JSON.
     return [
         kind
         for kind in KINDS
@@ -238,8 +238,8 @@ def kinds_of(record: bytes, dialect: str | None) -> list[Kind]:
 def kind_by_content(path: str, first: bytes | None, dialect: str | None) -> Kind | None:
     """Returns the kind of records in a log, or `None` if the records are arbitrary bytes.
 
-    The first record must be valid for this kind. If several kinds are possible, the file's name decides, as long as
-    databases use that name for one of these kinds.
+    The first record must be valid for this kind. If it is valid for several kinds, the file must have a name that
+    databases give to logs of this kind.
     """
     fits = kinds_of(first or b"", dialect)
     named = [kind for kind in fits if kind.is_name(path)]

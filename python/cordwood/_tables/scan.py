@@ -1,4 +1,4 @@
-"""Implements the result of `scan` with `decode=`, a table like the one `cordwood convert` makes."""
+"""Implements the table of decoded records that `scan(decode=)` returns. `cordwood convert` makes similar tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LEFT_OUT_MAX = 1_000
 """The maximum number of records that a scan lists in `left_out` for each source."""
 
 _KEPT_LEN_MAX = 64 << 20
-"""The maximum number of bytes in the batches that a stream keeps while determining the columns.
+"""The maximum total length, in bytes, of the batches that a stream keeps while it determines the columns.
 
-If there are more bytes, the stream reads the logs again.
+If the batches are longer, the stream reads the logs again.
 """
 
 _Reopened: TypeAlias = tuple[tuple[Any, int | None, bool], Split | None]
@@ -129,7 +129,7 @@ class DecodedScan:
 
     @property
     def left_out(self) -> tuple[tuple[tuple[int, PayloadError], ...], ...]:
-        """The records that aren't of the kind in `decode`: for each source, their offsets and faults.
+        """The offset and fault of each record that isn't of the kind given by `decode`, as one tuple per source.
 
         These are the records found so far by the most recently started read. Empty if no read has started. At most the
         first 1,000 records in each source are listed. A value that can't be read is left out of its row but listed
@@ -139,7 +139,7 @@ class DecodedScan:
 
     @property
     def ok(self) -> bool:
-        """Whether no damage has been found and no record has been left out.
+        """True if no damage has been found and no record has been left out.
 
         This describes the most recently started read, up to the point that it has reached.
         """
@@ -169,7 +169,7 @@ class DecodedScan:
         """Reads the sources to determine the columns if they are not yet known.
 
         Returns:
-            With `keeps`, the batches created by this read. `None` if they are incomplete or too long.
+            The batches created by this read, if `keeps` is true. `None` if they are incomplete or too long.
         """
         with self._lock:
             if self._known is not None:
@@ -271,7 +271,7 @@ class _Source:
         self._opening_count = 0
 
     def open(self, options: Mapping[str, Any]) -> Reader:
-        """Returns a reader that starts at the start of the source."""
+        """Returns a reader positioned at the start of the source."""
         if self._is_read_once and self._opening_count:
             raise ValueError("the source was read once, and cannot seek: pass a path, or a file object that can")
         self._opening_count += 1
@@ -282,7 +282,7 @@ class _Source:
 
     @property
     def opening(self) -> int:
-        """A number that changes when another stream starts to read the source, which moves the source's position."""
+        """A number that changes when another stream starts to read, because that moves the source's position."""
         return 0 if self._start is None else self._opening_count
 
 
@@ -294,7 +294,7 @@ class _Kept(NamedTuple):
 
 
 class _Intact(NamedTuple):
-    """The results for a source without skipped regions. They replace the reader, which takes several kB."""
+    """The results for a source without skipped regions. They replace the reader to save several kB of memory."""
 
     path: str | None
     outcome: Outcome
@@ -353,7 +353,7 @@ class _Log:
 def cast_array(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
     """Casts an array from the native module to a type of a given schema.
 
-    pyarrow cannot cast to some nested types, or to a type without nulls.
+    pyarrow doesn't support casts to some nested types or to non-nullable fields.
     """
     pa: Any = import_module("pyarrow")
     types, compute = pa.types, import_module("pyarrow.compute")
@@ -384,7 +384,7 @@ def cast_array(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each ty
         if types.is_list_view(kind) or types.is_large_list_view(kind):
             buffers.append(compute.subtract(offsets[1:], offsets[:-1]).buffers()[1])
         return of(buffers, items)
-    # All-null arrays can have a type that no value fits.
+    # An array of nulls can have a type that accepts only nulls.
     if array.null_count == len(array):
         return pa.nulls(len(array), kind)
     try:

@@ -42,7 +42,7 @@ class TooManyColumnsError(ValueError):
 
 
 class HasFirstError(ValueError):
-    """A log has a column with the same name as a column that starts every row. The message is that name."""
+    """A log has a column with the same name as a column that starts every row. The error message is that name."""
 
 
 class MisfitError(ValueError):

@@ -19,10 +19,10 @@ from cordwood._tables.schema import ColumnType, GivenAs, ListOf, SameNamesError,
 from cordwood.errors import DialectError, PayloadError
 
 COLUMN_COUNT_MAX = 10_000
-"""The maximum number of columns, including fields, as in BigQuery. Records that need more don't have a common form."""
+"""The maximum number of columns. Fields count too, as in BigQuery. Records that need more don't have a common form."""
 
 FIELD_COUNT_MAX = 1_000
-"""The maximum number of fields in one column. A column with more is treated as a mapping, with data as its keys."""
+"""The maximum number of fields in one column. A column with more is treated as a mapping whose keys are data."""
 
 LEVEL_COUNT_MAX = 20
 """The maximum nesting depth of lists and structures in a column, as in Datastore."""
@@ -54,7 +54,7 @@ class Table(NativeTable):
     """A table of records from logs, created one batch at a time.
 
     Attributes:
-        stop_offset: The offset in the last log where reading stopped because the table had enough rows. `None` if
+        stop_offset: The offset at which reading stopped in the last log, once the table had enough rows. `None` if
             reading did not stop early.
         cast: A function that casts an array to the type of its column. `None` if no cast is needed.
     """
@@ -201,7 +201,7 @@ class Table(NativeTable):
             start = end
 
     def end(self, report: OnFault) -> Iterator[tuple[int, list[Any]]]:
-        """Creates the rows that are only complete at the end of a log. Yields the same values as `read`.
+        """Creates the rows that are not complete until the end of a log. Yields the same values as `read`.
 
         Faults in these rows are reported for the last record.
         """
@@ -238,7 +238,10 @@ class Table(NativeTable):
 
 
 class _Capsules:
-    """A value that pyarrow accepts as a table. pyarrow would mistake a named tuple for a list of arrays."""
+    """A value that pyarrow accepts as a table.
+
+    This class isn't a named tuple, because pyarrow would mistake one for a list of arrays.
+    """
 
     def __init__(self, capsules: tuple[object, object]) -> None:
         self._capsules = capsules
@@ -248,7 +251,7 @@ class _Capsules:
 
 
 def _pass_on(report: OnFault, faults: Iterable[Fault], more_count: int) -> None:
-    """Reports each fault, then the last one `more_count` more times.
+    """Reports each fault, then reports the last one another `more_count` times.
 
     A record can have millions of faults, so the native module doesn't return them all.
     """
@@ -339,7 +342,7 @@ def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the column types of a `pyarrow.Schema`.
 
     The native module creates columns of its own types, and `cast_array` casts them to the types in the schema. The
-    module accepts only values that this cast doesn't change.
+    module accepts only values that this cast leaves unchanged.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.
@@ -391,5 +394,5 @@ def _type_of(path: str, field: Any) -> GivenAs:  # noqa: PLR0911 - one for each 
         return given("json")
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return given("bytes", "bytes")
-    # No value fits a type not handled above.
+    # Types not handled above accept only nulls.
     return given("bool", "nothing")

@@ -92,7 +92,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _is_file(word: str) -> bool:
-    """Checks whether the first word of a command line is a pattern or a URL, or names a file or a directory."""
+    """Checks whether the first word of a command line is a pattern, a URL, or the name of a file or directory."""
     return not word.startswith("-") and (any(sign in word for sign in "/\\.*?[") or os.path.lexists(word))
 
 

@@ -34,9 +34,9 @@ class Batches(NamedTuple):
     note: str | None
     """A note about which engine wrote the log, if that is uncertain."""
     suspect_before: int | None
-    """The first offset at which records may have been lost before the first batch."""
+    """If records may have been lost before the first batch, the offset of the earliest such loss."""
     suspect_after: int | None
-    """The first offset at which records may have been lost after the last batch."""
+    """If records may have been lost after the last batch, the offset of the earliest such loss."""
 
     def fields(self) -> dict[str, Any]:
         """Returns the faults and the gaps as JSON fields."""
@@ -106,7 +106,7 @@ def read_batches(
 ) -> Batches | None:
     """Reads the write batches in a log after `verify` has checked it.
 
-    Returns `None` if the log contains records of a kind other than write batches.
+    Returns `None` if the first record shows that the log doesn't contain write batches.
     """
     from cordwood.payload.write_batch import WriteBatch, sequence_numbers
 

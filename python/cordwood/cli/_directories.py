@@ -18,7 +18,7 @@ from cordwood.types import Database, Export
 def print_databases(databases: Sequence[Database], *, as_json: bool, is_quiet: bool) -> tuple[Status, dict[str, int]]:
     """Prints the databases. With `is_quiet`, prints only those with faults.
 
-    Returns the exit status, and the database totals for JSON.
+    Returns the exit status and the database totals to include in JSON.
 
     The text output ends with the number of databases, because the totals for the logs don't include it.
     """
@@ -56,7 +56,7 @@ def print_exports(
 ) -> tuple[Status, dict[str, int]]:
     """Prints which of these files are exports, and the number of exports.
 
-    With `is_quiet`, prints only incomplete exports. Returns the exit status, and the export totals for JSON.
+    With `is_quiet`, prints only incomplete exports. Returns the exit status and the export totals to include in JSON.
     """
     for export in exports:
         if is_quiet and export.ok:

@@ -24,9 +24,9 @@ def framed(records: Iterable[bytes], form: str) -> bytes:
 
 
 def records_from(stream: BufferedReader, form: str) -> Iterator[list[bytes]]:
-    """Yields lists of the records in a stream.
+    """Yields the records in a stream, grouped into lists.
 
-    If records end with a delimiter, each list contains all the records that one read completes. With length prefixes,
+    If records end with a delimiter, each list contains all the records completed by one read. With length prefixes,
     it contains just one record.
 
     Raises:

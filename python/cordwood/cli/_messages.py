@@ -101,7 +101,7 @@ _HINTS = {
 
 
 def hint_of(error: object) -> str | None:
-    """Returns advice for the command's users about an error, or `None` if there is none."""
+    """Returns the advice that the command prints for an error, or `None` if there is none."""
     hint = getattr(error, "hint", None)
     return _HINTS.get(hint) if hint else None
 

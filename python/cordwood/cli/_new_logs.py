@@ -133,7 +133,7 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        SourceFailure: The existing file is neither empty nor a log, not even a damaged one, so the user probably didn't
+        SourceFailure: The existing file is neither empty nor a log, not even a damaged one. The user probably didn't
             mean to replace it.
         ValueError: Same as for `check_destination`.
     """
@@ -157,7 +157,7 @@ def _check_place(name: str, destination: str, *, overwrite: bool) -> None:
 
 
 def _check_no_source(files: Sequence[Input], new: Iterable[str]) -> None:
-    """Checks that no new log would replace a source that might not have been read yet.
+    """Checks that no new log would replace a source, because the source might not have been read yet.
 
     Raises:
         ValueError: A new log would replace a source.

@@ -162,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Reports an invalid command line in two lines and exits. By default, argparse prints the whole usage."""
+        """Prints two lines about an invalid command line, and exits. By default, argparse prints the full usage."""
         complain(message)
         self.exit(Status.USAGE, f"  see: {self.prog} --help\n")
 
@@ -216,7 +216,7 @@ def add_source_arguments(
 class _Sources(argparse.Action):
     """Makes stdin the source if no source is named and stdin is a pipe or a file.
 
-    On a terminal, a source is required. Otherwise, the command would wait for input.
+    If stdin is a terminal, a source is required. Otherwise, the command would wait for input.
     """
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:

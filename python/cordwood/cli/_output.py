@@ -133,13 +133,14 @@ def drop_failed() -> None:
 def drop_pending() -> None:
     """Drops printed text that is still in a buffer.
 
-    On exit, Python flushes stdout and stderr, and would wait for the reader of a full pipe. However, it doesn't flush a
-    stream whose file object is closed. The descriptor stays open for the stream that replaces the closed one.
+    On exit, Python flushes stdout and stderr. With a full pipe, this would block until the pipe is read. However,
+    Python doesn't flush a stream whose file object is closed. The descriptor stays open for the stream that replaces
+    the closed one.
     """
     for name in "stdout", "stderr":
         old = getattr(sys, name)
         raw = getattr(getattr(old, "buffer", None), "raw", None)
-        # Leave the streams of a notebook or a test alone.
+        # Don't replace the streams of a notebook or a test.
         if isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO) and not raw.closefd:
             new = open(raw.fileno(), "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
             setattr(sys, name, new)
@@ -166,8 +167,8 @@ def print_json(value: object) -> None:
 def json_bytes(text: str) -> bytes:
     """Returns JSON text as UTF-8 for output. Parts of a path that are not valid text are escaped.
 
-    DEL and the C1 control characters are escaped too. JSON allows them in strings, but a terminal would interpret them
-    if another program printed the line there.
+    DEL and the C1 control characters are escaped too. JSON allows them in strings, but if another program printed the
+    JSON to a terminal, the terminal would interpret them.
     """
     if not text.isprintable():
         text = text.translate(_CONTROLS)
@@ -192,7 +193,7 @@ def check_destination(sources: Iterable[str], destination: str, *, overwrite: bo
         return
     if not overwrite:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), destination)
-    # Dangling links and missing sources have no identity. A missing source is reported when it is opened.
+    # Dangling links and missing sources have no identity. A missing source is reported when opening it fails.
     replaced = identity_of(destination)
     for source in sources:
         log = file_identity(os.fstat(sys.stdin.fileno())) if source == "-" else identity_of(source)
@@ -205,15 +206,15 @@ def check_new_file(destination: str, what: str, files: Iterable[Input], *, overw
 
     Raises:
         FileExistsError: The file exists, and `overwrite` is false.
-        ValueError: The name is empty or is a URL, or it is the name of a directory or of one of `files`. With
-            `overwrite`, this is also raised if the file is or may be a log. A file may be a log if it is named like
-            one, if its only record is incomplete, or if its first fragment would be valid but for a flipped bit.
+        ValueError: The name is empty or a URL, or it refers to a directory or one of `files`. With `overwrite`, this is
+            also raised if the file is or may be a log. A file may be a log if it is named like one, if its only record
+            is incomplete, or if its first fragment would be valid but for a flipped bit.
     """
     if os.path.isdir(destination):
         raise ValueError(f"{destination} is a directory, and a {what} is a new file{advice}")
     # A page or a picture found in a directory is assumed to be from an earlier run. It may be replaced, unless it turns
-    # out to be a log. Both the file and the destination must have the suffix of a page or a picture. This prevents a
-    # log from being replaced through a link that is named like a page or a picture.
+    # out to be a log. Both the file and the destination must have a suffix in `pages`. This prevents a log from being
+    # replaced through a link whose name has such a suffix.
     pages = (".html", ".json", ".svg")
     named = [
         file.name
@@ -306,8 +307,9 @@ def unfinished(name: str, *, overwrite: bool) -> Generator[str]:
             try:
                 os.rmdir(directory)
             except OSError:
-                # A signal has interrupted `cordwood.salvage`, leaving its temporary file. In other cases, the directory
-                # isn't listed, because listing takes memory, and a lack of memory may have caused the failure.
+                # A signal interrupted `cordwood.salvage`, so its temporary file was left behind. In other cases, the
+                # directory isn't listed, because listing takes memory, and a lack of memory may have caused the
+                # failure.
                 for file in os.listdir(directory):
                     os.unlink(os.path.join(directory, file))
                 os.rmdir(directory)

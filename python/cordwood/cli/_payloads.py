@@ -28,7 +28,7 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """If a record's kind isn't the one in `--as`, returns its kind and the option that decodes it.
+    """Returns the kind of a record and the option that decodes it, if `--as` specifies another kind.
 
     Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a record
     can also be decoded as another kind.
@@ -45,7 +45,7 @@ def _advice(kind: Kind) -> str:
 
 
 def other_kind(options: argparse.Namespace, is_full: Callable[[], bool]) -> Callable[[str], str | None] | None:
-    """Returns `other_kind` for `for_each_source`, or `None` if the kind that `--as` names fits every log.
+    """Returns the `other_kind` argument of `for_each_source`, or `None` if `--as` accepts records of every kind.
 
     Once enough rows have been read, no more logs are opened.
     """

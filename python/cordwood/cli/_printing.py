@@ -86,9 +86,9 @@ def end_selection(selection: Selection) -> None:
 
 
 class Printer:
-    """Prints a source's records one by one, as JSON or in the format that `--format` names.
+    """Prints a source's records one by one, as JSON or in the format given by `--format`.
 
-    If a record can't be decoded as `--as` requires, it is reported and affects the status.
+    Records that can't be decoded as `--as` requires are reported and set the status to `DAMAGE`.
 
     Attributes:
         status: The exit status so far.
@@ -109,7 +109,7 @@ class Printer:
         self.status = Status.CLEAN
 
     def __call__(self, record: cordwood.Record) -> None:
-        """Prints a record if it is of the kind that `--as` names."""
+        """Prints a record if it is of the kind given by `--as`."""
         if self._format:
             self._selection.take({})
             self._out.write(framed([record.data], self._format))
@@ -147,7 +147,7 @@ class Printer:
         return _decoder(payload, self._name, self._dialect) if payload else _ENCODERS[self._encoding]
 
     def _report(self, record: cordwood.Record, error: str) -> None:
-        """Reports the first few errors, or only the first if its record is known not to match `--as`."""
+        """Reports the first few errors. Reports only the first one if its record is known not to match `--as`."""
         self.status = Status.DAMAGE
         self._error_count += 1
         if self._error_count > self._reported_max:
@@ -166,7 +166,7 @@ class Printer:
         return bool(advice)
 
     def close(self) -> None:
-        """Reports how many records could not be decoded, unless each of them was reported."""
+        """Reports how many records could not be decoded, unless each of them has already been reported."""
         if self._error_count > self._reported_max:
             complain(f"{display_name(self._name)}: {self._error_count:,} records in all could not be decoded")
 

@@ -74,7 +74,7 @@ def report_other_log(name: str, own: int | None, number: int | None, options: ar
 
 
 def report_left_out(name: str, report: cordwood.Report, options: argparse.Namespace) -> Status:
-    """Reports which of a log's records a verb left out, and which option would return more of them.
+    """Reports what a verb left out of a log, and which option would return more records.
 
     The status is `DAMAGE` if the log is damaged, or if nothing was read because the whole file belongs to another log.
     """
@@ -89,7 +89,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
 
 
 def _left_out(report: cordwood.Report, policy: str) -> Iterator[str]:
-    """Yields a line for each data region left out, and lines about other findings, such as zeros at the end."""
+    """Yields lines for the regions of data that were left out, and for other findings, such as zeros at the end."""
     yield from (
         f"{_reason_text(region)}; its records are read"
         for region in report.skipped
@@ -125,12 +125,12 @@ def _place_text(region: cordwood.SkippedRegion) -> str:
 
 
 def _zeros_text(region: cordwood.SkippedRegion) -> str:
-    """Returns the text about zeros before a record."""
+    """Describes a region of zeros before a record."""
     return f"at {region.offset:,}: {_summary.zeros_inside_text(region.length)}"
 
 
 def _reason_text(region: cordwood.SkippedRegion, *, names_flip: bool = True) -> str:
-    """Returns why a region was skipped. With `names_flip`, names any flipped bit that explains the damage."""
+    """Returns why a region was skipped. With `names_flip`, this includes any flipped bit that was found."""
     flip = region.bit_flip
     if region.reason == Reason.RECORD_TOO_LARGE:
         return "a record longer than --record-len-max"
@@ -213,7 +213,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
     elif _summary.is_empty_run(report):
         state, content = f"{red('INCOMPLETE') if options.strict else 'ok'}, ", EMPTY_RUN
     else:
-        # "DAMAGED, 1 record" could be taken for the extent of the damage, so "read" precedes the number.
+        # "DAMAGED, 1 record" could be misread as the extent of the damage, so "read" precedes the number.
         records = ("" if report.ok else "read ") + quantity(report.record_count, "record")
         content = records + (why or f", {quantity(report.payload_len, 'byte')}")
     print(f"{display_name(name)}: {state}{content}")
@@ -231,7 +231,7 @@ def _print_text(name: str, report: cordwood.Report, other: int | None, options: 
 
 
 def _regions(report: cordwood.Report) -> Iterator[tuple[str, bool]]:
-    """Yields a line for each region listed on stdout, with a flag for damage."""
+    """For each region listed on stdout, yields a line and whether the region is damage."""
     own = "" if report.log_number is None else f"; this one is log {report.log_number}"
     zeros = {region.offset for region in _summary.zeros_inside(report)}
     names_flip = not _summary.has_no_dialect(report)

@@ -20,10 +20,10 @@ _MISSING = object()
 
 
 class Selection:
-    """Counts records up to the limit, and selects fields of their JSON.
+    """Counts records up to the limit, and selects fields from their JSON.
 
     Attributes:
-        is_active: Whether there are fields to select or a limit to count up to.
+        is_active: Whether fields are selected or the number of records is limited.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Lists, opens, reads and counts a verb's sources, shows progress, and reports failures."""
+"""Lists, opens, reads and counts the sources of a verb. Also shows progress and reports failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def inputs_of(names: Iterable[str]) -> list[Input]:
-    """Expands the names on a command line to files, using `expand`. `-` is stdin.
+    """Returns the files that the names on a command line refer to. `-` is stdin.
 
     If two names refer to the same file, it is read only once, and the second name is reported.
     """
@@ -77,7 +77,7 @@ class Tally(Fold):
         as_json: bool = False,
         judges_exports: bool = False,
     ) -> None:
-        """Creates a tally before the first source is read."""
+        """Creates a tally with all counts at zero."""
         super().__init__(inputs_of(names) if files is None else files)
         self.names = names
         self.as_json = as_json
@@ -98,7 +98,7 @@ class Tally(Fold):
 
     @property
     def is_export(self) -> bool:
-        """Whether exports were found, and no log is needed for them.
+        """Whether exports were found that make a log unnecessary.
 
         No log is needed if the verb checks exports, or if the exports list no files.
         """
@@ -146,7 +146,7 @@ class Tally(Fold):
         self.damaged_count += status == Status.DAMAGE
 
     def report_rest(self) -> None:
-        """Reports logs that were left out and files that aren't logs, for verbs that don't print totals."""
+        """Reports logs that were left out, and files that aren't logs. Verbs that don't print totals call this."""
         for kind, (first, *more) in self.other_kinds.items():
             if more:
                 others = quantity(len(more), "more log")
@@ -274,7 +274,7 @@ def _report(name: str, error: Exception) -> str:
         OSError: The error concerns stdout, so the other sources would fail in the same way.
     """
     if isinstance(error, OSError):
-        # A store's client raises errors of its own classes, which don't name the file.
+        # A store's client raises its own exception types. These exceptions don't name the file.
         is_of_client = error.filename is None and type(error).__module__ != "builtins"
         is_of_output = error.filename == STDOUT or (error.filename is None and name != "-" and not is_of_client)
         if isinstance(error, BrokenPipeError) or is_of_output:
@@ -385,9 +385,9 @@ def reopenable(name: str) -> Generator[Reopenable]:
 class ProgressBar:
     """A progress bar on stderr that shows the rate and the remaining time.
 
-    The bar appears once the work has taken a second, but only on a terminal, and only if tqdm is installed (the `cli`
-    extra). It isn't shown while records are being printed on the terminal, because they already show the progress. It
-    is removed before a message is printed and when the work ends.
+    The bar appears after one second, if stderr is a terminal and tqdm is installed (the `cli` extra). It isn't shown
+    while records are being printed on the terminal, because they already show the progress. It is removed before a
+    message is printed and when the work ends.
     """
 
     def __init__(self, name: str, *, prints_records: bool = False) -> None:
@@ -399,7 +399,7 @@ class ProgressBar:
         except ImportError:
             return
         total = None
-        # A missing file is reported when it is opened.
+        # A missing file raises an error later, when a reader tries to open it.
         with contextlib.suppress(OSError, ValueError):
             total = None if name == "-" or is_url(name) else os.stat(name).st_size
         self._bar = tqdm(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 WIDTH = 80
-"""The maximum width of a line in a report. Names may be wider, and so may commands that are meant to be copied."""
+"""The maximum width of a line in a report. Names and copyable commands may be wider."""
 
 
 def terminal_width() -> int:
@@ -76,7 +76,7 @@ def move_command(old: str, new: str) -> str:
 
 
 def _literal(path: str) -> str:
-    """Returns a path as a Python literal without characters that are special in Windows shells."""
+    """Returns a path as a Python literal. Characters that are special in Windows shells are escaped."""
     safe = (c if c.isalnum() or c in "/:. -_" else f"\\x{ord(c):02x}" for c in path.replace("\\", "/"))
     return f"'{''.join(safe)}'"
 

@@ -1,9 +1,9 @@
 """Print the records of logs.
 
-Damage is reported on stderr, the records after it are still printed, and the exit status is 3. It is also 3 if an
-export has an empty file or fewer bytes than its metadata states, or if a whole file belongs to another log. The records
-of such a file are not printed. If a file grows while it is being read, printing stops near its original end. On a
-terminal, control characters are escaped, except with --format raw.
+Damage is reported on stderr, the records after it are still printed, and the exit status is 3. The status is also 3 if
+an export has an empty file, if an export has fewer bytes than its metadata states, or if a whole file belongs to
+another log. The records of such a file are not printed. If a file grows while it is being read, printing stops near its
+original end. On a terminal, control characters are escaped, except with --format raw.
 """
 
 from __future__ import annotations

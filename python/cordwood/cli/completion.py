@@ -1,4 +1,4 @@
-"""Print a script that lets a shell complete the command line.
+"""Print a shell completion script.
 
 For each completion, the script asks `cordwood completion` for the possible words.
 """

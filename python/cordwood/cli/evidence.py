@@ -1,13 +1,13 @@
 """Write a page about the contents of logs and any damage, to keep on file.
 
-The page is a single HTML file that needs no scripts, network or other files. It can be printed, and is light or dark to
-match the browser. DESTINATION must end in .html or .json. With .json, the same information is written as JSON.
+The page is a single HTML file. It needs no scripts, other files or network access. It can be printed, and is light or
+dark to match the browser. DESTINATION must end in .html or .json. With .json, the same information is written as JSON.
 
-The page states the version, the command, the time and the directory. For each log, it shows the size, modification
-time, SHA-256, dialect and counts, and a picture. For each skipped region, it shows the offsets, the reason, the flipped
-bit and the first bytes. For a write-ahead log, it lists the deleted and overwritten keys, with their sequence numbers
-and the offset of the older value. Damaged logs come first. Databases and exports in directories are judged as in
-`cordwood info`. The page also states its limits, such as 1,000 deleted keys per log.
+The page states the version, the command, the time and the directory. For each log, it shows a picture and lists the
+size, modification time, SHA-256, dialect and counts. For each skipped region, it shows the offsets, the reason, the
+flipped bit and the first bytes. For a write-ahead log, it lists the deleted and overwritten keys, with their sequence
+numbers and the offset of the older value. Damaged logs come first. Databases and exports in directories are checked as
+in `cordwood info`. The page also states its limits, such as 1,000 deleted keys per log.
 
 The logs are read several times, but not changed. The exit status is 3 if a log or database is damaged or an export is
 incomplete.

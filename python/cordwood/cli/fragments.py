@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Status:
         return Status.DAMAGE if damaged_len else Status.CLEAN
 
     status = for_each_source(options, list_fragments).status
-    # After a failure, a count of 0 could be mistaken for the extent of the damage.
+    # After a failure, "0 files" is not printed, because it would suggest that there is no damage.
     if directory is not None and (written or status != Status.FAILURE):
         skipped = quantity(sum(region.length for region in written), "skipped byte")
         complain(f"{quantity(len(written), 'file')} with {skipped} written to {escaped(directory)}")
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> Status:
 
 
 def _add_to(regions: list[SkippedRegion], fragment: Fragment) -> None:
-    """Adds a fragment to the skipped regions unless its bytes were returned or are zeros."""
+    """Adds a fragment to the regions if it was skipped. Fragments of zeros are left out."""
     if fragment.reason in (None, Reason.ZERO_FILL):
         return
     start = fragment.offset

@@ -4,8 +4,8 @@ SOURCE can be a log, a database directory, an export or a directory of runs. The
 have, what their records contain, how many records there are, when they were logged, how much is damaged, and which
 commands show more. If there are several logs, the first ten runs get a line each. All logs are read. The exit status is
 3 if a log is damaged, or if a file is named after one log but belongs entirely to another. It is also 3 if an export is
-incomplete, or if a database's engine would refuse to open the database or would lose data, for example because files
-are missing.
+incomplete. For a database, the status is 3 if the engine would refuse to open it or would lose data, for example
+because files are missing.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ EXAMPLES = """\
 """
 
 HOLDS = {**{kind.name: kind.plural for kind in KINDS}, "export-metadata": METADATA, "other": "other records"}
-"""Maps a kind of record to the text about a log that contains it."""
+"""Maps each kind of record to its name in the output."""
 
 MANIFEST_LEN_LONG = 64 << 20
-"""A MANIFEST is mentioned if it is at least this long. A typical one is a thousand times shorter."""
+"""A MANIFEST is reported if it is at least this long. A typical one is a thousand times shorter."""
 
 RUNS_MAX = 10
 """The maximum number of runs that get a line of their own."""
@@ -201,7 +201,7 @@ _FETCH = {ProblemKind.GIT_LFS_POINTER: "lfs pull", ProblemKind.GIT_ANNEX_POINTER
 _TOOLS = {Engine.LEVELDB: ", such as plyvel.repair_db", Engine.ROCKSDB: ", such as ldb repair"}
 
 _OF_REPAIR = frozenset((ProblemKind.TABLE_UNLISTED, ProblemKind.LOG_CUT))
-"""With these faults, opening the database would lose writes, but the engine's own repair would not."""
+"""With these faults, the engine loses writes when it opens the database. The engine's own repair keeps them."""
 
 
 def _names(paths: Sequence[str], noun: str) -> str:
@@ -228,7 +228,7 @@ def _salvage_commands(path: str, *, must_repair: bool = False) -> list[str]:
 
 
 def _print_databases(info: Info) -> None:
-    """Prints a database and any long MANIFEST. Among several databases, prints only those with faults."""
+    """Prints a line for each long MANIFEST, then the database. Of several databases, prints only those with faults."""
     for text in filter(None, map(_long_manifest, info.databases)):
         _print("manifest", text)
     if len(info.databases) == 1:
@@ -243,7 +243,7 @@ def _print_databases(info: Info) -> None:
 def _long_manifest(database: Database) -> str | None:
     """Returns a line about a MANIFEST that takes a while to read.
 
-    The line states the MANIFEST's length and, if there is one, a remedy.
+    The line states the MANIFEST's length. It also suggests a remedy, if there is one.
     """
     path = os.path.join(database.path, database.manifest or "")
     length = 0
@@ -300,7 +300,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _damage(info: Info) -> str:
     count = len(info.damaged_logs)
-    # A log with a wrong name is not damaged.
+    # A log with the wrong number in its name is not damaged.
     none = "none" if info._replace(misnamed_logs=()).ok else "none in the logs"
     if any(database.table_count for database in info.databases):
         none = "none in the logs; tables are not read"
@@ -313,7 +313,7 @@ def _damage(info: Info) -> str:
 
 
 def _unneeded(info: Info) -> Iterator[str]:
-    """Yields a line for each database with damaged logs that its engine no longer reads."""
+    """Yields a line for each database that no longer needs some of its damaged logs."""
     # If a table is missing, a damaged log may be the only file containing its writes.
     for database in (database for database in info.databases if database.ok):
         names = [
@@ -330,7 +330,7 @@ def _unneeded(info: Info) -> Iterator[str]:
 
 
 def _zeros(info: Info) -> str | None:
-    """Returns text about the zeros at the ends of logs. For several logs, it doesn't mention padding."""
+    """Returns a message about the zeros at the ends of logs. For several logs, it doesn't mention padding."""
     if info.report:
         zeros = zeros_of(info.report)
         return str(zeros) if zeros else None
@@ -342,7 +342,7 @@ def _zeros(info: Info) -> str | None:
 
 
 def _numbers(misnamed: Sequence[tuple[str, int | None, int]]) -> str:
-    """Returns text about logs that have no records because the numbers in their names are wrong."""
+    """Returns a message about logs with wrong numbers in their names. Readers find no records in such logs."""
     if len(misnamed) > 1:
         return f"{quantity(len(misnamed), 'log')} belong to logs with other numbers than their names say"
     _, own, other = misnamed[0]

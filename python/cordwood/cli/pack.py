@@ -1,17 +1,18 @@
 """Make shorter, packed copies of closed logs, or unpack packed logs.
 
 In a packed log, many records share a fragment and are compressed together. cordwood can read it without any options,
-but no other program can read it, so do not pack the log of a database that still has to be opened.
+but no other program can. Do not pack the log of a database that you still need to open.
 
 The copy contains every record. If a log is damaged, ends in an incomplete record, or has zeros other than padding at
 its end, no log is written, and the exit status is 3. For these logs, use `cordwood salvage`. The new log is on disk
 before it gets its name, so a file with that name is complete, even with --overwrite. The old log is not changed.
 
-To unpack a log, use the same verb with --dialect. The verb refuses logs that it could not recreate: those with a log
-number, with records compressed one by one, or with an engine's metadata. RocksDB and Pebble write such logs. The verb
-also refuses run files from wandb-core before 0.17.6, and from SwanLab before 0.8.0.
+To unpack a log, use the same verb with --dialect. The verb rejects logs that it could not recreate. These logs have a
+log number, individually compressed records, or an engine's metadata. RocksDB and Pebble write such logs. The verb also
+rejects run files written by wandb-core before 0.17.6, or by SwanLab before 0.8.0.
 
-For two or more logs, a pattern or a directory, DESTINATION is a directory, as with `cordwood salvage`.
+As with `cordwood salvage`, DESTINATION is a directory if there are several logs, or if SOURCE is a pattern or a
+directory.
 """
 
 from __future__ import annotations

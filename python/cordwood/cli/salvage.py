@@ -5,13 +5,14 @@ with --overwrite. The report on the source goes to stdout, as `cordwood verify` 
 damage was found.
 
 The new log keeps the source's dialect, log number and engine metadata. Lost properties are reported. RocksDB and Pebble
-take a log's number from its file name, so give the new log the same name as the old one, in another directory. Under
-another log's name, they wouldn't find any records in the new log.
+take a log's number from its file name. Write the new log to another directory, under the same name as the old one. If
+the new log's name had another number, the engines wouldn't find any records in it.
 
-For two or more logs, a pattern or a directory, DESTINATION is a directory, which is created if it does not exist. A
-single log is also salvaged to a directory if DESTINATION is an existing directory or ends in a slash. The logs keep
-their names and their paths relative to the named directory, or to the part of the pattern without wildcards. Only logs
-are written there. A database's other files, such as its tables and CURRENT, are not copied.
+If there are several logs, or if SOURCE is a pattern or a directory, DESTINATION is a directory, which is created if it
+does not exist. A single log is also salvaged to a directory if DESTINATION is an existing directory or ends in a slash.
+The logs keep their names, and their paths relative to the given directory. For a pattern, the paths are relative to the
+last directory before the first wildcard. Only logs are written to DESTINATION. A database's other files, such as its
+tables and CURRENT, are not copied.
 """
 
 from __future__ import annotations

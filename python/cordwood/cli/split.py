@@ -2,8 +2,8 @@
 
 Each record belongs to exactly one range, the one in which it starts. To read a range, use `cordwood cat --start START
 --end END SOURCE` or `cordwood.open(source, start=start, end=end)`. Only the start of a log is read, and no file is
-written. A log that has a log number (RocksDB or Pebble) is always one range. If that range is longer than --len, this
-is reported.
+written. A log that has a log number (RocksDB or Pebble) is always one range. A message is printed if that range is
+longer than --len.
 
 Each range gets a line with its source, start and end, separated by tabs. A name with a tab, a newline or another
 control character cannot be shown in this way. Use --json for such names.

@@ -2,8 +2,8 @@
 
 The exit status is 3 if a log is damaged. `cordwood verify` shows where.
 
-In a directory, all logs are counted, including those in its subdirectories. For other files, only their number is
-shown. If there are several logs, their totals come last.
+In a directory, all logs are counted, including those in its subdirectories. For other files, only a count is shown. If
+there are several logs, their totals come last.
 """
 
 from __future__ import annotations

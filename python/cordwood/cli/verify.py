@@ -5,14 +5,14 @@ or filled with zeros. At most 1,000 regions are listed. Regions without user dat
 are not listed. --json lists these too, and is not limited to 1,000 regions.
 
 The exit status is 3 if a log is damaged, or if the whole file belongs to another log, for example because it was
-renamed. A crash leaves an incomplete record at the end. Zeros can be unwritten space, padding, or lost data, whether
-or not records follow them. LevelDB silently skips zeros. They aren't damage, and neither is an incomplete record at the
-end. With --strict, either one makes the exit status 3. Zeros that fill the last record's block are considered padding
-if the file consists of whole blocks.
+renamed. A crash leaves an incomplete record at the end. Zeros can be unwritten space, padding, or lost data, whether or
+not records follow them. LevelDB silently skips zeros. They aren't damage, and neither is an incomplete record at the
+end. With --strict, the exit status is 3 in either case. If the file consists of whole blocks, zeros between the last
+record and the end of its block are considered padding.
 
-Records after damage in the same block are found and counted too, so the list shows the damage itself. LevelDB drops
-these records, and so do cat and convert, unless --on-corruption says otherwise. An additional line shows the number of
-these records.
+Records that follow damage in the same block are found and counted too. The list therefore shows the damage itself, not
+the rest of the block. LevelDB drops these records, and so do cat and convert, unless --on-corruption says otherwise. An
+additional line shows the number of these records.
 
 With --as write-batch, the log is read again, and the sequence numbers missing from its batches are listed. Writes with
 these numbers may be lost, may be in another log of the database, or may have been made without a log. Batches that
@@ -21,8 +21,8 @@ cannot be decoded count as damage.
 In a directory, all logs are checked, including those in its subdirectories. Other files are counted. Each database in
 the directory also gets a line, followed by any missing files that its engine needs. Each export gets a line, too. The
 exit status is 3 if the engine would refuse to open the database or would lose data. It is also 3 if an export has an
-empty file, or if it has fewer bytes or a different number of entities than its metadata states. If there are several
-logs, their totals come last.
+empty file or fewer bytes than its metadata states, or if the metadata states a different number of entities. If there
+are several logs, their totals come last.
 """
 
 from __future__ import annotations

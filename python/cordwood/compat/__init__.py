@@ -6,9 +6,9 @@
 * `cordwood.compat.ccl`: `LogFile` from ccl_chromium_reader.
 * `cordwood.compat.dfindexeddb`: `FileReader` from dfindexeddb, for logs.
 
-None of them requires the package it replaces. For an undamaged file, each returns the same results as the original.
-An original may return damaged data, crash or end silently. Its drop-in never does. Each module lists everything that it
-does differently. Differences that all of them share are only listed here:
+None of them requires the package it replaces. For an undamaged file, each returns the same results as the original. An
+original may return damaged data, crash or end silently. Its drop-in never does. Each module lists everything that it
+does differently. Differences that all of them share are listed only here:
 
 * **limit**: A record longer than 1 GiB counts as damage.
 * **private**: Most private names of the originals are missing.

@@ -35,7 +35,7 @@ def records(reader: cordwood.Reader) -> Iterator[tuple[int, bytes]]:
 
 
 def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatch, Iterator[KeyValue]]]:
-    """Yields each batch with its offset and operations. Records that aren't batches are reported to the logger."""
+    """Yields each batch with its offset and operations. A warning is logged for each record that isn't a batch."""
     for offset, record in records(reader):
         try:
             batch = WriteBatch(record)
@@ -46,7 +46,7 @@ def batches(reader: cordwood.Reader, path: str) -> Iterator[tuple[int, WriteBatc
 
 
 def _operations(offset: int, batch: WriteBatch, path: str) -> Iterator[KeyValue]:
-    """Yields a batch's puts and deletes. Any other operation is reported to the logger and ends the iteration.
+    """Yields a batch's puts and deletes. Any other operation is logged as a warning and ends the iteration.
 
     RocksDB's no-ops and log-data entries are skipped, because they have no key and no sequence number. RocksDB's
     TransactionDB starts each batch with a no-op. An operation's offset is that of its tag, counted from `offset` as if

@@ -19,7 +19,7 @@ LISTED_ENOUGH = 1_000
 
 
 class _Whole:
-    """A file read from its start. This object tracks its own position because other code may move the file's."""
+    """A file read from its start. This object tracks its own position because other code may seek in the file."""
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self._file = file
@@ -44,13 +44,13 @@ class _Whole:
 class Scanner:
     """Reads a file from any offset, one record per call, including records appended later.
 
-    Valid records after damage in the same block are also returned. The original trusts the length in a header and
-    continues after the fragment, and this scanner must return at least as many records. The damage before such records
-    still raises an error.
+    Valid records after damage in the same block are also returned. After a damaged fragment, the original trusts the
+    length in its header and continues. This scanner must return at least as many records. The damage before such
+    records still raises an error.
 
     Attributes:
         file: The file, which stays open. It can be read even after its name has been removed.
-        name: The name of the file, for messages.
+        name: The name of the file, as shown in messages.
         reader: The underlying reader.
         offset: The file offset after the returned records, in bytes. After an error about damage, this is the start
             of the damage.

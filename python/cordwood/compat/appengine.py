@@ -19,18 +19,18 @@ to::
 >>> list(records.RecordsReader(file))
 [b'one']
 
-For an undamaged file, the reader and the writer give the same results as Google's. Like Google's, the reader skips
-damage up to the next block and reports it to a logger. This module differs in the following ways:
+For an undamaged file, the reader and the writer give the same results as Google's. Like Google's reader, this one
+reports damage to a logger and continues at the next block. This module differs in the following ways:
 
 * **logger**: The logger is `cordwood`, not the root logger. `RecordsReader.reader.skipped` lists the skipped regions.
-* **unknown-type**: Only the fragment of an unknown type is skipped, not the rest of its block.
+* **unknown-type**: A fragment of an unknown type is skipped, but not the rest of its block.
 * **joined**: A record is not returned if a part of it was skipped. The original joins the pieces around a block of
   zeros.
 * **read-ahead**: The file's own position can be ahead of the reader's. Use `RecordsReader.tell` and
   `RecordsReader.seek`, not the file's own methods.
 * **torn-tail**: At the end of a file, `tell` returns the start of an incomplete record, if there is one. If the file
   is seekable, `read` returns the record once it is complete.
-* **tell**: At damage, `tell` returns the end of the regions skipped so far. The original's result can differ.
+* **tell**: At damage, `tell` returns the end of the regions skipped so far. The original may return another offset.
 * **append**: A writer that starts inside a block fills the block with zeros and continues in the next one. So does a
   writer that is used after `close`. Readers lose the records that the original writes there.
 * **close**: Closing twice fills only one block. The original writes the same number of zeros again.
@@ -163,7 +163,7 @@ class RecordsReader:
         yield from self.reader
 
     def _resume(self) -> None:
-        """At the end, reads again if the file is seekable, because the file may have grown."""
+        """Resumes reading at the end of a seekable file, because the file may have grown."""
         if self.reader.outcome.kind != "unfinished":
             with contextlib.suppress(io.UnsupportedOperation):
                 self.reader.seek(self.reader.tell())
@@ -177,7 +177,7 @@ class RecordsReader:
 
         Args:
             offset: The offset in bytes.
-            whence: The origin of the offset, as for a file.
+            whence: The origin of the offset, as in `io.IOBase.seek`.
 
         Raises:
             AttributeError: The file has no `seek` method.

@@ -22,15 +22,14 @@ For an undamaged log, it returns the same results as ccl_leveldb, except for **o
 package index, so the tests compare this module with a rewrite, chromium-reader 0.1.1. The rewrite spells the names of
 states and types in capitals. The differences:
 
-* **checksums**: Checksums are verified. ccl_leveldb returns damaged data as valid.
+* **checksums**: Checksums are verified. ccl_leveldb ignores them and returns damaged data.
 * **continues**: Damage is skipped and reported to the `cordwood` logger, and `LogFile.reader.skipped` lists it.
   ccl_leveldb often raises a `ValueError` instead and loses the records after the damage.
 * **torn-tail**: If a crash cut the last record short, it isn't returned.
 * **zeros**: Zeros up to the end of the file or of a block are skipped. ccl_leveldb raises a `ValueError`.
-* **not-a-batch**: A record that is not a batch is skipped and reported to the logger. So is the rest of a batch,
-  starting at the first operation that is neither a put nor a delete. RocksDB's no-ops and log-data entries are skipped
-  without a message.
-* **count**: All operations of a batch are returned, and a wrong count is reported to the logger.
+* **not-a-batch**: A record that is not a batch is skipped and logged. So is the rest of a batch, starting at the first
+  operation that is neither a put nor a delete. RocksDB's no-ops and log-data entries are skipped without a message.
+* **count**: All operations of a batch are returned, and a wrong count is logged.
 * **offset**: The offset of an operation does not count the headers between the fragments of its batch. ccl_leveldb
   multiplies the offset of the batch by 32,768.
 * **path**: The path can be a `str`.
@@ -108,7 +107,7 @@ class Record:
         offset: int,
         was_compressed: bool,  # noqa: FBT001 - theirs
     ) -> Record:
-        """Returns a record from a table, whose key ends with the sequence number and the kind."""
+        """Returns a record from a table. `key` ends with the sequence number and the kind."""
         tag = int.from_bytes(key[-_TAG_LEN:], "little")
         state = KeyState.Unknown
         if len(key) > _TAG_LEN:

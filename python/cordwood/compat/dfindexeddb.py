@@ -29,9 +29,8 @@ For an undamaged log, it returns the same results as dfindexeddb, except for **e
 * **joined**: A record without its first or last fragment is not returned.
 * **not-a-batch**: Same as in `cordwood.compat.ccl`.
 * **count**: Same as in `cordwood.compat.ccl`.
-* **only-logs**: `FromDecoder`, `FromStream` and `FromBytes` of the classes are missing. `errors`, `utils`, and the
-  modules for tables and descriptors are also missing. `definitions` has only `InternalRecordType` and
-  `LogFilePhysicalRecordType`.
+* **only-logs**: The classes lack `FromDecoder`, `FromStream` and `FromBytes`. `errors`, `utils`, and the modules for
+  tables and descriptors are also missing. `definitions` has only `InternalRecordType` and `LogFilePhysicalRecordType`.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class WriteBatch:
 
 @dataclass
 class PhysicalRecord:
-    """A fragment. `base_offset` is the file offset of its block, and all other offsets are relative to this block."""
+    """A fragment. `base_offset` is the file offset of its block. All other offsets are relative to `base_offset`."""
 
     base_offset: int
     offset: int

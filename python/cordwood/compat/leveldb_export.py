@@ -21,14 +21,15 @@ and `from leveldb_export import records` to `from cordwood.compat import leveldb
 [b'one']
 
 For an undamaged file, it returns the same results as leveldb-export. leveldb-export copied App Engine's reader, so all
-differences of `cordwood.compat.appengine.RecordsReader` apply here too. This module also differs in the following ways:
+differences listed for `cordwood.compat.appengine.RecordsReader` apply here too. This module also differs in the
+following ways:
 
 * **checksums**: Checksums are always verified. leveldb-export verifies them only with `no_check_crc=False`.
 * **seek**: `RecordsReader` has `seek`.
 * **documents**: `parse_leveldb_documents` reads keys with numbers, while leveldb-export raises a `TypeError`. In maps,
-  it keeps places, keys, users, empty strings, and bytes that are not text. leveldb-export returns `None` instead, or
-  drops bytes.
-* **values**: Places, keys and users are those of `cordwood.payload.entity`. All text is `str`.
+  it keeps places, keys, users, empty strings, and bytes that are not text. leveldb-export drops such bytes and returns
+  `None` for the rest.
+* **values**: Places, keys and users have the types from `cordwood.payload.entity`. All text is `str`.
 * **not-an-entity**: A record that is not an entity raises a `cordwood.PayloadError`.
 * **names**: `parse_entity_field` and the module `leveldb_export.utils` are missing.
 """
@@ -84,7 +85,7 @@ def parse_leveldb_documents(path_or_fp: str | Readable) -> Iterator[dict[str, ob
     """Yields the documents of an export. `_key` has the `id`, `name`, `namespace`, `app` and `path` of the key.
 
     Args:
-        path_or_fp: The path of the export, or a binary file, which stays open.
+        path_or_fp: The path of the export, or an open binary file, which this function doesn't close.
 
     Raises:
         OSError: The file cannot be opened or read.

@@ -9,7 +9,7 @@ to::
     from cordwood.compat.wandb import DataStore
 
 and `from wandb.sdk.internal import datastore` to `from cordwood.compat import wandb as datastore`. The records are
-protocol buffers, which `wandb.proto.wandb_internal_pb2` reads; newer versions of wandb still include it.
+protocol buffers. To decode them, use `wandb.proto.wandb_internal_pb2`, which newer versions of wandb still include.
 
 >>> from cordwood.compat.wandb import DataStore
 >>> class Message:
@@ -30,24 +30,24 @@ For an undamaged file, all calls return the same results as wandb's. This module
 * **exception**: Damage raises a `DamagedError`, which is an `AssertionError` and a `cordwood.CorruptionError`. wandb
   returns damaged data under `python -O`.
 * **continues**: After damage, `scan_data` returns the next valid record, even in the same block.
-* **torn-tail**: At an incomplete record, `scan_data` returns `None`. It returns the record once it is complete. wandb
-  raises an `AssertionError` unless the file was cut between two pieces.
+* **torn-tail**: At an incomplete record, `scan_data` returns `None`. Once the record is complete, `scan_data` returns
+  it. wandb raises an `AssertionError` unless the file was cut between two pieces.
 * **length**: A header with a wrong length counts as damage, even in the last record.
 * **zeros**: `scan_data` skips zeros up to the end of the file or of a block. wandb raises an `AssertionError`.
   `scan_record` raises an error where wandb returns fragments of type 0.
 * **trailer**: The contents of a block's trailer do not matter.
 * **old-files**: `scan_data` also reads files written by wandb-core before 0.17.6.
-* **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb's
-  `write` overwrites the file. A file descriptor is read from the start of the file, not from its position.
+* **read-only**: A scanned file is opened for reading, and `write` raises an `io.UnsupportedOperation`. wandb's `write`
+  overwrites the file. A file descriptor is read from the start of the file, not from the current position.
 * **file-header**: A wrong file header raises a `FileHeaderError`, which is an `AssertionError`. wandb raises a
   plain `Exception` unless the header is cut short.
-* **append**: `open_for_append` continues after the last record. It raises a `TornTailError` or `CorruptionError` if the
-  file doesn't end with a complete record. wandb truncates the file to 0 bytes.
-* **write**: `write` takes any object with `SerializeToString` and locks the file. Up to 256 KiB stay in a buffer until
-  you call `ensure_flushed` or `close`, or until a record is written in several pieces. The file header is written with
-  the first record or by `close`. A path is required. `seek` raises an `io.UnsupportedOperation`.
+* **append**: `open_for_append` appends after the last record, while wandb truncates the file to 0 bytes. If the file
+  doesn't end with a complete record, `open_for_append` raises a `TornTailError` or `CorruptionError`.
+* **write**: `write` takes any object with a `SerializeToString` method. The file is locked. Up to 256 KiB stay in a
+  buffer until you call `ensure_flushed` or `close`, or until a record is written in several pieces. The file header is
+  written with the first record or by `close`. A path is required. `seek` raises an `io.UnsupportedOperation`.
 * **reuse**: A store can write a second file. wandb splits that file's records in the wrong places.
-* **logger**: There is no `logger`.
+* **logger**: The module has no `logger`.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class DataStore:
         return kind, data
 
     def write(self, obj: _Message) -> tuple[int, int, int]:
-        """Appends a record, the result of `obj.SerializeToString()`.
+        """Appends the result of `obj.SerializeToString()` as a record.
 
         Returns:
             Three file offsets: the end of the previous record, the end of this record, and the end of the bytes on

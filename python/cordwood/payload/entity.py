@@ -82,7 +82,7 @@ class OtherField(NamedTuple):
     Attributes:
         message: The message of `storage_onestore_v3` that contains the field: `"EntityProto"`, `"Property"`, ...
         number: The number of the field.
-        offset: The offset in the record where the field starts, in bytes.
+        offset: The offset of the field in bytes, counted from the start of the record.
         data: The whole field, including its tag.
     """
 
@@ -99,7 +99,7 @@ class Entity(NamedTuple):
         key: The key of the entity. An entity inside another entity may have no key.
         properties: The property values by name, in the same order as in the record.
         meanings: The meanings of the values (`Property.Meaning`), if the record contains them. For example, 2 means a
-            link, and 15 means long text. An array has one meaning for each of its values.
+            link, and 15 means long text. For an array, the tuple contains one meaning for each value.
         unindexed: The names of properties with at least one unindexed value. All Firestore properties are included.
         other_fields: The fields left uninterpreted: those that Google's reader skips, and any that this release doesn't
             know.
@@ -151,10 +151,10 @@ def to_dict(record: bytes) -> dict[str, object]:
         record: A record from an export.
 
     Returns:
-        A dictionary with `key`, `properties`, and `other_fields` if there are any. A time becomes an RFC 3339 string,
-        bytes become `{"base64": "..."}`, and a place becomes `{"latitude": ..., "longitude": ...}`. A key becomes an
-        object whose `path` is one flat list, and a user also becomes an object. An entity becomes an object of its
-        properties; if it has a key, the object also has the entry `__key__`, which is never the name of a property.
+        A dictionary with `key` and `properties`. If there are other fields, it also has `other_fields`. A time becomes
+        an RFC 3339 string, bytes become `{"base64": "..."}`, and a place becomes `{"latitude": ..., "longitude": ...}`.
+        A user becomes an object. A key becomes an object with a flat list as its `path`. An entity becomes an object
+        with its properties. If the entity has a key, the object also has an entry `__key__`. No property has this name.
         Numbers that JSON can't represent become `"NaN"`, `"Infinity"` and `"-Infinity"`, as in the JSON form of
         protocol buffers. The result includes neither the meanings of the values nor the names of unindexed properties.
         `decode` returns both.

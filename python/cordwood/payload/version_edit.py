@@ -39,30 +39,30 @@ class FieldKind(StrEnum):
     """The kind of field in a version edit, and the type of its value. `docs/reference/payload.md` lists the tags.
 
     Attributes:
-        COMPARATOR: The name of the comparator that orders the keys: `bytes`.
-        LOG_NUMBER: Logs with numbers below this value are not needed: `int`.
-        NEXT_FILE_NUMBER: The number of the next file to be created: `int`.
-        LAST_SEQUENCE: The last sequence number that was assigned: `int`.
-        COMPACT_POINTER: The key where a level's next compaction starts: `CompactPointer`.
-        DELETED_FILE: A table that was removed from a level: `DeletedFile`.
-        NEW_FILE: A table that was added to a level: `NewFile`.
-        PREV_LOG_NUMBER: The number of an older log that is also needed: `int`, always 0 since 2011.
-        MIN_LOG_NUMBER_TO_KEEP: No column family needs logs with numbers below this value: `int`.
-        COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default: `int`.
-        COLUMN_FAMILY_ADD: The column family is new. The value is its name: `bytes`.
+        COMPARATOR: The name of the comparator that orders the keys (`bytes`).
+        LOG_NUMBER: Logs with numbers below this value are not needed (`int`).
+        NEXT_FILE_NUMBER: The number of the next file to be created (`int`).
+        LAST_SEQUENCE: The last sequence number that was assigned (`int`).
+        COMPACT_POINTER: The key where a level's next compaction starts (`CompactPointer`).
+        DELETED_FILE: A table that was removed from a level (`DeletedFile`).
+        NEW_FILE: A table that was added to a level (`NewFile`).
+        PREV_LOG_NUMBER: The number of an older log that is also needed (`int`, always 0 since 2011).
+        MIN_LOG_NUMBER_TO_KEEP: No column family needs logs with numbers below this value (`int`).
+        COLUMN_FAMILY: The number of the column family that the edit changes, if it isn't the default (`int`).
+        COLUMN_FAMILY_ADD: The column family is new. The value is its name (`bytes`).
         COLUMN_FAMILY_DROP: The column family is dropped. The value is `None`.
-        MAX_COLUMN_FAMILY: The largest number ever given to a column family: `int`.
-        IN_ATOMIC_GROUP: The number of following edits that take effect together with this edit: `int`.
-        BLOB_FILE_ADDITION: A blob file that was added: `BlobFileAddition`.
-        BLOB_FILE_GARBAGE: The garbage in a blob file: `BlobFileGarbage`.
-        DB_ID: The identity of the database: `bytes`.
-        WAL_ADDITION: A write-ahead log that was created or synced: `WalAddition`.
-        WAL_DELETION: Write-ahead logs with numbers below this value were removed: `int`.
-        FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed: `bytes`.
-        PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are stored in files: `bool`.
-        SUBCOMPACTION_PROGRESS: The progress of a compaction that can be resumed: `bytes`, not decoded.
-        LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes: `int`.
-        IGNORABLE: A field that was added in a newer RocksDB release and is safe to ignore: `bytes`.
+        MAX_COLUMN_FAMILY: The largest number ever given to a column family (`int`).
+        IN_ATOMIC_GROUP: The number of following edits that take effect together with this edit (`int`).
+        BLOB_FILE_ADDITION: A blob file that was added (`BlobFileAddition`).
+        BLOB_FILE_GARBAGE: The garbage in a blob file (`BlobFileGarbage`).
+        DB_ID: The identity of the database (`bytes`).
+        WAL_ADDITION: A write-ahead log that was created or synced (`WalAddition`).
+        WAL_DELETION: Write-ahead logs with numbers below this value were removed (`int`).
+        FULL_HISTORY_TS_LOW: The oldest user-defined timestamp that is still needed (`bytes`).
+        PERSIST_USER_DEFINED_TIMESTAMPS: Whether user-defined timestamps are stored in files (`bool`).
+        SUBCOMPACTION_PROGRESS: The progress of a resumable compaction (`bytes`, not decoded).
+        LAST_COMPACTED_MANIFEST_FILE_SIZE: The length of the MANIFEST when it was last rewritten, in bytes (`int`).
+        IGNORABLE: A field that was added in a newer RocksDB release and is safe to ignore (`bytes`).
     """
 
     COMPARATOR = "comparator"
@@ -95,24 +95,24 @@ class CustomFieldKind(StrEnum):
     """The kind of additional field for a new file, and the type of its value. The names are spelled as in RocksDB.
 
     Attributes:
-        NEED_COMPACTION: Whether the file is marked for compaction: `bool`.
-        MIN_LOG_NUMBER_TO_KEEP: No part of the database needs logs with numbers below this value: `int`.
-        OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to: `int`.
-        OLDEST_ANCESTER_TIME: The Unix time, in seconds, of the oldest data, or 0 if it isn't known: `int`.
-        FILE_CREATION_TIME: The Unix time, in seconds, when the file was created, or 0 if it isn't known: `int`.
-        FILE_CHECKSUM: The checksum of the whole file: `bytes`.
-        FILE_CHECKSUM_FUNC_NAME: The name of the checksum function: `bytes`.
-        TEMPERATURE: The temperature of the storage: `int`.
-        MIN_TIMESTAMP: The smallest user-defined timestamp in the file: `bytes`.
-        MAX_TIMESTAMP: The largest user-defined timestamp in the file: `bytes`.
-        UNIQUE_ID: The file's unique number, 16 or 24 bytes: `bytes`.
-        EPOCH_NUMBER: A number that indicates the order in which files were flushed or ingested: `int`.
-        COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes covered by range deletions in the file: `int`.
-        TAIL_SIZE: The number of bytes in the file after its data blocks: `int`.
-        USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are stored in the file: `bool`.
-        FILE_OPEN_METADATA: Metadata that speeds up opening the file: `bytes`.
-        PATH_ID: The number of the file's directory in RocksDB's `db_paths`: `int`.
-        IGNORABLE: A field that was added in a newer version and is safe to ignore: `bytes`.
+        NEED_COMPACTION: Whether the file is marked for compaction (`bool`).
+        MIN_LOG_NUMBER_TO_KEEP: No part of the database needs logs with numbers below this value (`int`).
+        OLDEST_BLOB_FILE_NUMBER: The number of the oldest blob file that the table refers to (`int`).
+        OLDEST_ANCESTER_TIME: The Unix time, in seconds, of the oldest data, or 0 if it isn't known (`int`).
+        FILE_CREATION_TIME: The Unix time, in seconds, when the file was created, or 0 if it isn't known (`int`).
+        FILE_CHECKSUM: The checksum of the whole file (`bytes`).
+        FILE_CHECKSUM_FUNC_NAME: The name of the checksum function (`bytes`).
+        TEMPERATURE: The temperature of the storage (`int`).
+        MIN_TIMESTAMP: The smallest user-defined timestamp in the file (`bytes`).
+        MAX_TIMESTAMP: The largest user-defined timestamp in the file (`bytes`).
+        UNIQUE_ID: The file's unique number, 16 or 24 bytes (`bytes`).
+        EPOCH_NUMBER: A number that indicates the order in which files were flushed or ingested (`int`).
+        COMPENSATED_RANGE_DELETION_SIZE: The estimated number of bytes covered by range deletions in the file (`int`).
+        TAIL_SIZE: The number of bytes in the file after its data blocks (`int`).
+        USER_DEFINED_TIMESTAMPS_PERSISTED: Whether user-defined timestamps are stored in the file (`bool`).
+        FILE_OPEN_METADATA: Metadata that speeds up opening the file (`bytes`).
+        PATH_ID: The number of the file's directory in RocksDB's `db_paths` (`int`).
+        IGNORABLE: A field that was added in a newer version and is safe to ignore (`bytes`).
     """
 
     NEED_COMPACTION = "need_compaction"
@@ -196,8 +196,8 @@ class NewFile(NamedTuple):
         file_len: The length of the file, in bytes.
         smallest: The smallest key in the table.
         largest: The largest key in the table.
-        smallest_sequence: The smallest sequence number in the table, which LevelDB does not record.
-        largest_sequence: The largest sequence number in the table, which LevelDB does not record.
+        smallest_sequence: The smallest sequence number in the table. LevelDB does not record this number.
+        largest_sequence: The largest sequence number in the table. LevelDB does not record this number.
         path_id: The index of the table's directory in RocksDB's `db_paths`.
         custom_fields: Additional RocksDB fields.
     """
@@ -314,7 +314,7 @@ class VersionEdit:
     together take up many times the record's size. `bytes(edit)` is the record.
 
     Args:
-        record: The record, which is decoded completely.
+        record: The record. All of it is checked immediately.
 
     Raises:
         PayloadError: The record is not a version edit. Tags that only Pebble uses are not supported.

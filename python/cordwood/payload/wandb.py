@@ -102,8 +102,8 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
     Returns:
         The values, keyed by the names that wandb displays. A value logged as `{"a": {"b": 1}}` becomes `{"a.b": 1}`.
         wandb adds `_step`, which comes first. It also adds `_timestamp` (Unix time) and `_runtime`, both in seconds. An
-        integer with more digits than Python accepts, usually 4,300, becomes text. A lone surrogate becomes its
-        six-character escape. The result is `None` if the record is not part of the history.
+        integer with more digits than Python's limit, which is 4,300 by default, becomes text. A lone surrogate becomes
+        its six-character escape. The result is `None` if the record is not part of the history.
 
     Raises:
         PayloadError: The record is not a wandb record. Without `errors`, this is also raised if a value is not JSON or
@@ -113,15 +113,15 @@ def history_row(record: bytes, errors: list[PayloadError] | None = None) -> dict
 
 
 def metrics(records: Iterable[bytes] | str | PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yields wandb's measurements of the machine during the run.
+    """Yields the system metrics that wandb collected during the run.
 
     Args:
         records: The records of a run, or the path of its file.
 
     Yields:
         A row for each measurement. `_timestamp` (Unix time) and `_runtime` are in seconds. The other values have the
-        names that wandb displays, such as `system.cpu` and `system.disk./.usageGB`. There is no `_runtime` if no
-        earlier record contains the time when the run started.
+        names that wandb displays, such as `system.cpu` and `system.disk./.usageGB`. `_runtime` is present only if an
+        earlier record contains the run's start time.
 
     Raises:
         PayloadError: A record is not a wandb record, a value is not JSON or is nested too deeply, or two values have
@@ -153,7 +153,7 @@ def output(records: Iterable[bytes] | str | PathLike[str]) -> str:
 
 
 def run(records: Iterable[bytes] | str | PathLike[str]) -> dict[str, Any]:
-    """Returns a description of a run, including its name, program, start time and how it ended.
+    """Returns a description of a run, including its name, program, start time and state.
 
     Args:
         records: The records of the run, or the path of its file.

@@ -38,7 +38,7 @@ class OperationKind(StrEnum):
         MERGE: Combines a value with the existing value of a key, using the merge operator of the database.
         LOG_DATA: Data for programs that read the log. The database ignores it.
         SINGLE_DELETE: Deletes a key that was put exactly once.
-        DELETE_RANGE: Deletes all keys from `key` up to but excluding `end_key`.
+        DELETE_RANGE: Deletes all keys from `key` up to but not including `end_key`.
         PUT_BLOB_INDEX: Sets a key to a value stored in a blob file.
         PUT_ENTITY: Sets the columns of a key.
         TIMED_PUT: Sets a key to a value that was written at an earlier time.
@@ -196,7 +196,7 @@ class WriteBatch:
             sequence: The sequence number of the first operation.
             operations: The operations, in order. Each must have exactly the attributes of its kind. Their sequence
                 numbers are ignored.
-            engine: Same as for the class.
+            engine: Same as for `WriteBatch`.
 
         Returns:
             The batch.
@@ -300,7 +300,7 @@ class SequenceNumbers(NamedTuple):
         missing_count: The number of missing sequence numbers between `start` and `end`.
         gap_count: The number of gaps.
         gaps: The first 100,000 gaps, in ascending order.
-        has_shared: Whether several batches have the same number, which may hide some gaps.
+        has_shared: Whether several batches share a number. If so, some gaps may go unnoticed.
     """
 
     start: int | None
@@ -320,15 +320,15 @@ def sequence_numbers(batches: Iterable[WriteBatch]) -> SequenceNumbers:
 
     A missing number does not always mean that data was lost. A batch in a damaged part of the log leaves a gap, but so
     do writes that bypass the log (`disableWAL`), writes to another log of the same database, and ingested tables.
-    Batches may be in any order, because RocksDB doesn't order them when it uses `unordered_write` or two write queues.
-    With its WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches
+    Batches may be in any order: with `unordered_write` or two write queues, RocksDB doesn't write them in order. With
+    its WritePrepared and WriteUnprepared write policies, all operations in a batch get the same number, so batches
     appear to share numbers.
 
     Args:
         batches: The decodable batches in a log.
 
     Returns:
-        The lowest and the highest number, and the gaps between them.
+        The range of the sequence numbers, and the gaps in it.
 
     Raises:
         PayloadError: A batch before a gap is damaged.

@@ -15,14 +15,14 @@ takes a few tens of MiB of memory, or 100 to 200 MiB for Parquet and Arrow. Very
 take more.
 
 Several logs, or all logs in a directory, become one table with the columns of all of them. The first column shows which
-log a row is from. Its name is path, or __file__ for entities and JSON. For wandb, its name is run_id, and it contains
-the ID from the file's name. In that case, --columns can add the column __file__.
+log a row is from. This column is named path, or __file__ for entities and JSON. For wandb, the column is named run_id
+and contains the ID from the file's name. In that case, --columns can add the column __file__.
 
 Damaged records, and records of a kind not given by --as, are reported on stderr and left out. If only one value of a
 run cannot be read, just that value is left out. In all these cases, the exit status is 3. It is also 3 if a file is
 named after one log but belongs entirely to another, if an export has an empty file, or if an export has fewer bytes
-than its metadata states. With --strict, it is also 3 if a log has zeros before a record or at its end, or if its last
-record is incomplete, for example because the file was cut off.
+than its metadata states. With --strict, the status is also 3 if a log has zeros before a record, has zeros at its end,
+or ends with an incomplete record. For example, a file that was cut off can end with an incomplete record.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def run(options: argparse.Namespace) -> Status:
 def _convert(options: argparse.Namespace) -> Status:
     is_by_kind = options.by_kind is not None
     options.is_auto = options.payload == AUTO
-    # argparse treats the last of several names as a source.
+    # argparse treats all names as sources. Without --by-kind, the last of several names is the destination.
     last = options.sources.pop() if len(options.sources) > 1 and not is_by_kind else "-"
     options.destination = options.by_kind if is_by_kind else last
     form = options.to or ("parquet" if is_by_kind else _form_of(options.destination))
@@ -190,7 +190,7 @@ def _convert_one(options: argparse.Namespace, form: str) -> Status:
 def _files_to_convert(options: argparse.Namespace) -> list[Input]:
     """Returns the files to convert.
 
-    If the destination is a table that an earlier run left in a directory of logs, it is left out.
+    The destination is left out if it is a table that an earlier run wrote to a directory of logs.
     """
     table = identity_of(options.destination)
 

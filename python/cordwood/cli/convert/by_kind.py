@@ -129,7 +129,7 @@ class _Kinds(Target):
     def __init__(self, options: argparse.Namespace, new_table: Callable[[], Table] | None = None) -> None:
         """Creates an object without tables.
 
-        `new_table` makes the table for each new kind. Such a table finds its own columns.
+        `new_table` makes the table for each new kind. Such a table determines its columns from its records.
         """
         super().__init__(Table(PAYLOADS["entity"], "arrow", opens_early=False), "", "", options)
         self.targets: dict[str | None, Target] = {}

@@ -51,7 +51,8 @@ class Logs:
     Attributes:
         origins: The leading columns, which identify a row's log if there are several logs. There is one such column, or
             two if the column with the file name is also requested.
-        firsts: For each log that could be read to its end, the results of reading it for the first time.
+        firsts: The results of the first read of each log, by name. Logs that could not be read completely are not
+            included.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class Logs:
                     raise _AgainError
                 self._check_names(target.table)
                 columns = self.columns_of(target.table)
-                # At this point, the table includes the rows of logs that could not be read to their end.
+                # At this point, the table also has rows from logs that could not be read completely.
                 if not (target.table.is_open and self._started <= self.firsts.keys()):
                     raise _AgainError
             elif not (tally.log_count or tally.is_export):
@@ -305,11 +306,11 @@ _WORDS = {
     "value": ("value", "a value of the record at offset {} is left out", "left out in all"),
     "rest": ("fault", "the record at offset {} is read up to a fault", "in all"),
 }
-"""Maps each kind of missing part to its name, the message about a single one, and the text after the total."""
+"""Maps each kind of missing part to its name, the message about one such part, and the text that follows the total."""
 
 
 class Faults:
-    """The faults of a log. All of them are counted, and the first few are reported."""
+    """The faults of a log. All of them are counted, but only the first few are reported."""
 
     def __init__(self, options: argparse.Namespace, source: str, payload: Payload, dialect: str | None) -> None:
         """Creates an object with no faults yet."""
@@ -344,7 +345,7 @@ class Faults:
             self._reported_max["record"] = 1
 
     def start(self, first: Record) -> None:
-        """Reports a log if its records aren't of the requested kind, because all of them may be skipped."""
+        """Reports a log whose first record is of another kind, because its records might all be skipped silently."""
         if not self._payload.is_part or self._first_left_out == first.offset:
             return
         if advice := other_payload(first.data, self._payload, self._dialect):
@@ -352,13 +353,13 @@ class Faults:
             self._is_other_kind = True
 
     def note(self, text: str | None) -> None:
-        """Reports once that it is uncertain which engine wrote the log."""
+        """Reports, but only once, that it is uncertain which engine wrote the log."""
         if text and not self._is_noted:
             report_engine(self._source, text)
             self._is_noted = True
 
     def end(self, record_count: int) -> None:
-        """Reports the total number of faults of each kind, unless all of them have already been reported."""
+        """For each kind of fault, reports the total, unless every fault of this kind has already been reported."""
         for part, count in self._counts.items():
             word, _, in_all = _WORDS[part]
             # A log without records of the requested kind has already been reported.
@@ -366,7 +367,7 @@ class Faults:
                 complain(f"{self._name}: {quantity(count, word)} {in_all}")
 
     def judge(self, report: Report) -> Status:
-        """Reports the log's skipped regions, and the option that would return more records."""
+        """Reports the log's skipped regions, and which option would return more records."""
         status = report_left_out(self._source, report, self._options)
         own = Status.DAMAGE if self._is_other_kind or any(self._counts.values()) else Status.CLEAN
         is_lost = max(status, own) == Status.DAMAGE and not self._is_other_kind
@@ -408,7 +409,7 @@ def check_installed(form: str) -> None:
 class Target(contextlib.ExitStack):
     """A table and its file.
 
-    The file is opened for the first output. It gets its final name once it is complete.
+    The file is opened when it is first needed. It gets its final name once it is complete.
     """
 
     def __init__(self, table: Table, form: str, path: str, options: argparse.Namespace) -> None:
@@ -448,9 +449,9 @@ class Target(contextlib.ExitStack):
 class _ArrowSink:
     """Writes Parquet or one of Arrow's two IPC formats. A batch of rows becomes a row group or a record batch.
 
-    A second thread writes batches to a file while later batches are made. The threads can run at the same time, because
-    pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C would not interrupt
-    any other thread while it waits for a pipe's reader. Arrow output to a stream is in Arrow's streaming format.
+    A second thread writes batches to a file while the next ones are being created. The threads can run at the same
+    time, because pyarrow releases the interpreter lock. A stream is written in the main thread, because Ctrl-C cannot
+    interrupt another thread that is blocked on a full pipe. Arrow output to a stream is in Arrow's streaming format.
     """
 
     def __init__(self, form: str, file: Output, schema: Any, *, is_stream: bool) -> None:

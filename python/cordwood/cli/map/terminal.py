@@ -9,8 +9,8 @@ from cordwood.cli._terminal import red
 ROW_COUNT_MAX = 64
 REGIONS_MAX = 20
 
-# For each category, its character in UTF-8 and in ASCII, and its style. The colours are close to Okabe and Ito's. They
-# are among the 256 colours that all terminals support, with any background.
+# For each category, its character in UTF-8 and in ASCII, and its style. The colours approximate Okabe and Ito's
+# palette. They are among the 256 colours that all terminals support, whether the background is light or dark.
 _MARKS = {
     Category.WHOLE: ("█", "#", "38;5;32"),
     Category.PART: ("▓", "=", "38;5;74"),
@@ -58,7 +58,7 @@ def draw(cells: Cells, *, title: str, columns: int, color: bool, unicode: bool) 
 
 
 def _colored(row: list[Category], drawn: list[str], *, color: bool) -> str:
-    """Returns a row's characters, changing the colour once for each run of cells in one category."""
+    """Returns a row's characters. The colour changes only where the category of the cells changes."""
     if not color:
         return "".join(drawn)
     out: list[str] = []
