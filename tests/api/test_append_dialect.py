@@ -342,7 +342,7 @@ def test_rejects_an_unknown_flush_value(path):
 
 @pytest.mark.parametrize("segment_len", [None, 1 << 20])
 @pytest.mark.parametrize("start", [b"torn by a crash"[:7], bytes(4_096)], ids=["torn mark", "zeros"])
-def test_a_packed_log_that_is_padded_from_its_start_can_be_reopened(tmp_path, start, segment_len):
+def test_a_packed_log_with_padding_before_its_first_record_can_be_reopened(tmp_path, start, segment_len):
     path = tmp_path / "some"
     file = path
     options = {"dialect": "packed", "on_torn_tail": "pad", "segment_len": segment_len}

@@ -69,7 +69,7 @@ def test_text_is_appended_as_utf8(data_type):
 
 
 @pytest.mark.parametrize("data_type", BINARY_TYPES, ids=str)
-def test_extend_with_an_array_slice_only_appends_that_slice(data_type):
+def test_extend_with_an_array_slice_appends_only_that_slice(data_type):
     array = pyarrow.array(RECORDS, data_type)
     for start, end in [(0, 0), (1, 2), (3, 1_500), (len(RECORDS) - 1, len(RECORDS)), (len(RECORDS), len(RECORDS))]:
         assert log_of(array[start:end])[0] == reference.encode(RECORDS[start:end])

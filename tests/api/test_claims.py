@@ -115,7 +115,7 @@ def test_an_unsplittable_log_is_read_as_a_single_claim(dialect):
     [(7, [0, 4], [(0, 7)]), (5, [0, 4], [(0, 7)]), (4, [0], [(0, 7), (0, 4)])],
     ids=["not cut", "cut after the damage", "cut before damage"],
 )
-def test_a_range_is_read_again_if_it_is_split_before_its_damage(stop, damaged_blocks, read_ranges, no_log):
+def test_a_range_is_read_again_if_it_is_split_before_a_damaged_block(stop, damaged_blocks, read_ranges, no_log):
     open_range = opens(log_damaged_in_blocks(0, 4), on_corruption="salvage")
     ranges = []
 

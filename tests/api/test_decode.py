@@ -94,7 +94,7 @@ def test_a_scan_decodes_every_kind_of_payload(tmp_path):
     ]
 
 
-def test_a_decoded_directory_scan_only_reads_one_kind_of_log(tmp_path):
+def test_a_decoded_directory_scan_reads_only_one_kind_of_log(tmp_path):
     """The directory of a database has logs of two kinds, and a text with the name of a log."""
     directory = tmp_path / "database"
     directory.mkdir()
@@ -274,7 +274,7 @@ def test_a_scan_reports_the_rows_left_out_of_its_table(kept_len_max, tmp_path, m
         assert (ok, outcomes) == (False, ["clean", "clean"])
 
 
-def test_an_unseekable_source_is_only_read_once(exports, tmp_path, monkeypatch):
+def test_an_unseekable_source_is_read_only_once(exports, tmp_path, monkeypatch):
     """A short one is a table without a schema, too."""
     data = exports[0].read_bytes()
     schema = pa.schema([("n", pa.float64())])
@@ -662,7 +662,7 @@ def added(*families):
     return [b"\xc8\x01" + bytes([number]) + b"\xc9\x01" + bytes([len(name)]) + name for number, name in families]
 
 
-def test_column_family_names_are_only_read_once_for_many_logs(tmp_path, monkeypatch):
+def test_column_family_names_are_read_only_once_for_many_logs(tmp_path, monkeypatch):
     manifest = written(tmp_path / "MANIFEST-000001", added((1, b"users")))
     paths = [
         written(tmp_path / f"{number:06}.log", [struct.pack("<QI", 1, 1) + b"\x05\x01\x01k\x01v"])
@@ -719,7 +719,7 @@ def test_a_decoded_scan_either_raises_on_damage_or_skips_it(exports):
 VECTORS = Path(__file__).parents[1] / "vectors"
 
 
-def test_the_decoder_name_type_lists_every_payload_name():
+def test_the_type_for_decoder_names_lists_every_payload_name():
     assert list(get_args(DecoderName)) == list(PAYLOADS)
 
 

@@ -363,7 +363,7 @@ def test_appending_to_a_full_disk_raises_an_out_of_space_error(small_disk):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_every_call_of_a_writer_is_rejected_after_a_failed_sync(tmp_path):
+def test_every_call_to_a_writer_is_rejected_after_a_failed_sync(tmp_path):
     """A pipe accepts writes but cannot be synced: the one way for a sync to fail without a broken disk."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -445,7 +445,7 @@ def test_a_new_process_rewrites_the_bytes_after_the_checkpoint(path):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_opening_at_a_checkpoint_only_checks_the_blocks_after_it(path, index):
+def test_opening_at_a_checkpoint_checks_only_the_blocks_after_it(path, index):
     records = [b"one", PAYLOAD[:70_000], b"two", PAYLOAD[:40_000]]
     file = bytearray(reference.encode(records))
     offsets = reference.record_offsets(records)

@@ -231,7 +231,7 @@ def test_unsupported_dialect_arguments_raise_an_error_with_a_hint(name):
     assert not Path(name).exists()
 
 
-def test_the_hint_to_check_the_offset_only_appears_after_a_seek(name):
+def test_the_hint_to_check_the_offset_appears_only_after_a_seek(name):
     records = [b"x" * 100] * 10_000
     data = bytearray(reference.encode(records))
     data[107 + 7] ^= 1

@@ -104,7 +104,7 @@ def test_plan_splits_rejects_objects_that_are_not_paths(source, kind):
         cordwood.plan_splits([source], 1)
 
 
-def test_plan_splits_rejects_bytes_paths():
+def test_plan_splits_rejects_a_path_given_as_bytes():
     with pytest.raises(TypeError, match=r"path must be str or os\.PathLike, not bytes"):
         cordwood.plan_splits(b"a.log", 1)
 
@@ -654,7 +654,7 @@ def test_stop_iteration_raised_by_the_read_or_seek_method_becomes_a_runtime_erro
         uses[method]()
 
 
-def test_a_log_handler_that_raises_stop_iteration_does_not_end_the_log(monkeypatch):
+def test_stop_iteration_raised_by_a_log_handler_becomes_a_runtime_error(monkeypatch):
     def stop(*_):
         raise StopIteration
 

@@ -165,7 +165,7 @@ def test_an_old_value_is_uncertain_if_both_records_are_salvaged(tmp_path):
     assert (change.old_offset, change.offset, change.is_certain) == (second, third, False)
 
 
-def test_an_old_value_is_certain_if_damage_precedes_both_records(tmp_path):
+def test_an_old_value_is_known_for_certain_if_damage_precedes_both_records(tmp_path):
     path = tmp_path / "000003.log"
     log_of(path, [put(b"x", value=b"v" * 32768)], [put(b"k")], [delete(b"k")])
     data = bytearray(path.read_bytes())
@@ -442,7 +442,7 @@ def test_the_evidence_page_lists_failures_even_if_there_are_no_logs(name, tmp_pa
     assert "Evidence: 0 logs" in found.html
 
 
-def test_evidence_keeps_the_report_of_a_log_removed_during_reading(tmp_path, monkeypatch, capsys):
+def test_evidence_includes_the_report_of_a_log_that_is_removed_while_it_is_read(tmp_path, monkeypatch, capsys):
     for name in "ab":
         (tmp_path / f"{name}.log").write_bytes(reference.encode([b"one"]))
     reads = reading.reads

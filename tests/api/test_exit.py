@@ -287,7 +287,7 @@ log.append(b"two")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", OPEN)
-def test_a_forked_child_only_closes_its_own_logs(name, tmp_path):
+def test_a_forked_child_closes_only_its_own_logs(name, tmp_path):
     sink = HELD[: HELD.index("is_written")]
     done = run_program(sink + FORKS.replace("OPEN", OPEN[name]), tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

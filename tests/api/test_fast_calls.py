@@ -228,7 +228,7 @@ def test_fast_append_accepts_other_buffers_and_sinks(tmp_path):
     assert (tmp_path / "other.log").read_bytes() == reference.encode([b"abc"] * 3)
 
 
-def test_fast_append_syncs_on_request(tmp_path):
+def test_a_fast_append_is_synced_on_request(tmp_path):
     with cordwood.open(tmp_path / "some.log", "x") as writer:
         writer.append(b"abc")
         assert writer.durable_offset == 0

@@ -189,7 +189,7 @@ def test_damage_is_raised_right_away_if_a_valid_block_follows(live):
     assert [region.reason for region in follower.skipped] == ["checksum_mismatch"]
 
 
-def test_damage_at_the_end_of_a_log_is_raised_once_and_promptly(live):
+def test_damage_at_the_end_of_a_log_promptly_raises_a_single_error(live):
     write(live, [b"one", b"two"])
     data = bytearray(live.read_bytes())
     data[-1] ^= 1
@@ -302,7 +302,7 @@ def test_records_written_late_to_the_old_file_are_returned_before_reopening(live
         assert list(follower) == [b"late", b"two"]
 
 
-def test_a_late_record_after_a_long_run_of_zeros_is_returned_before_reopening(live):
+def test_a_late_record_that_follows_a_long_run_of_zeros_is_returned_before_reopening(live):
     """The rest of the old file is searched in parts: the result of a step does not depend on that."""
     write(live, [b"one"])
     os.truncate(live, 64 << 20)
@@ -355,7 +355,7 @@ def test_reopening_reads_the_new_file_from_its_start_with_the_same_options(live,
     assert all("skipped" in message for message in caplog.messages[1:])
 
 
-def test_reopening_raises_an_error_if_a_directory_replaced_the_file(live):
+def test_reopening_raises_an_error_if_the_file_was_replaced_by_a_directory(live):
     write(live, [b"one"])
     with cordwood.follow(live, timeout=0, on_rotation="reopen") as follower:
         rename(live)
@@ -393,7 +393,7 @@ def test_the_stop_policy_ends_iteration_at_a_rotation(live, tail, kind, caplog):
 
 
 @pytest.mark.parametrize("on_rotation", ["reopen", "stop"])
-def test_truncation_raises_regardless_of_the_rotation_policy(live, on_rotation):
+def test_truncation_raises_an_error_regardless_of_the_rotation_policy(live, on_rotation):
     write(live, [b"one", b"two"])
     with cordwood.follow(live, timeout=0, on_rotation=on_rotation) as follower:
         assert list(follower) == [b"one", b"two"]
@@ -634,7 +634,7 @@ def test_a_follower_rejects_invalid_options(live, options, error):
         cordwood.follow(live, **options)
 
 
-def test_a_missing_file_or_a_directory_or_a_device_cannot_be_followed(tmp_path):
+def test_directories_devices_and_missing_files_cannot_be_followed(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         cordwood.follow(tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")

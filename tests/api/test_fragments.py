@@ -296,7 +296,7 @@ def test_memory_use_does_not_grow_with_the_log(tmp_path):
     assert grown < 48 << 10
 
 
-def test_two_threads_can_share_an_iterator_without_repeats():
+def test_two_threads_sharing_an_iterator_get_each_fragment_exactly_once():
     fragments = cordwood.fragments(reference.encode([b"record"] * 50_000))
     found = [[], []]
     threads = [threading.Thread(target=lambda into=into: into.extend(fragments)) for into in found]

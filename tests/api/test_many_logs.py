@@ -72,7 +72,7 @@ def test_the_other_files_are_verified_if_one_is_unreadable(directory):
     assert not reports.ok
 
 
-def test_verifying_an_empty_directory_is_not_ok(tmp_path):
+def test_an_empty_directory_fails_verification(tmp_path):
     assert not cordwood.verify(tmp_path).ok
     assert list(cordwood.verify(str(tmp_path / "*.log")).errors) == [str(tmp_path / "*.log")]
 
@@ -316,7 +316,7 @@ def test_the_salvage_command_and_the_library_write_the_same_files(directory, cap
     assert "DAMAGED" in capsys.readouterr().out
 
 
-def test_verify_is_not_ok_if_no_record_has_the_log_number_in_the_file_name(tmp_path, capsys):
+def test_a_log_renamed_to_another_log_number_fails_verification(tmp_path, capsys):
     """For the library as for the verbs."""
     with cordwood.open(tmp_path / "000006.log", "w", dialect="recyclable", log_number=6) as writer:
         writer.append(bytes(40_000))
@@ -340,7 +340,7 @@ def test_verify_is_not_ok_if_no_record_has_the_log_number_in_the_file_name(tmp_p
     assert [cordwood.verify([part]).ok for part in parts] == [False, True]
 
 
-def test_verifying_a_directory_without_logs_is_not_ok(tmp_path):
+def test_a_directory_without_logs_is_not_reported_as_ok(tmp_path):
     (tmp_path / "notes").write_text("This is a text. It is no log.")
     for source in tmp_path, []:
         found = cordwood.verify(source), cordwood.info(source), cordwood.evidence(source)
@@ -404,7 +404,7 @@ def test_removing_a_listed_file_from_a_directory_is_not_an_error(function, threa
     assert (results.ok, results.errors, results.others) == (True, {}, {})
 
 
-def test_removing_a_file_passed_by_name_is_an_error(tmp_path):
+def test_a_removed_file_is_reported_as_an_error_if_it_was_passed_by_name(tmp_path):
     for name in ("1.log", "2.log"):
         (tmp_path / name).write_bytes(reference.encode([b"one"]))
     results = cordwood.verify([tmp_path / "1.log", tmp_path / "2.log"], progress=Removes(tmp_path))

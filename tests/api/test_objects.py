@@ -160,7 +160,7 @@ log = Log(lambda data: write(fd, data))
     assert path.read_bytes() == ONE
 
 
-def test_a_writer_in_a_cycle_with_a_file_never_loses_a_record_silently(tmp_path):
+def test_a_writer_in_a_reference_cycle_with_its_file_never_loses_a_record_silently(tmp_path):
     path = tmp_path / "example.log"
     # Python finalises the objects of a cycle in any order: the file may come first.
     make = """

@@ -63,14 +63,14 @@ def test_a_reader_keeps_reading_a_file_that_is_replaced_or_removed(directory, mo
 @pytest.mark.parametrize("function", [cordwood.verify, cordwood.stat])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_verify_and_stat_only_open_the_file_once(directory, monkeypatch, function, threads, dialect):
+def test_verify_and_stat_open_the_file_only_once(directory, monkeypatch, function, threads, dialect):
     opened = count_opens(directory / "a", lambda: function(str(directory / "a"), threads=threads, dialect=dialect))
     assert opened == 1
 
 
 @needs_descriptors
 @pytest.mark.parametrize("dialect", [None, "leveldb"])
-def test_a_reader_that_starts_in_the_middle_only_opens_its_path_once(directory, dialect):
+def test_a_reader_that_starts_in_the_middle_opens_its_path_only_once(directory, dialect):
     path = str(directory / "a")
     start = 40 * MIB
 
@@ -121,7 +121,7 @@ def opens(path, work):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_reading_in_a_forked_child_does_not_move_the_parent(directory):
+def test_reading_in_a_forked_child_does_not_change_the_position_in_the_parent(directory):
     with cordwood.Reader(directory / "a") as reader:
         assert next(reader)[:1] == b"a"
         child = os.fork()

@@ -141,7 +141,7 @@ HOLD_NOTHING = {
 
 
 @pytest.mark.parametrize("call", HOLD_NOTHING)
-def test_calls_that_return_no_records_do_not_keep_any_in_memory(log, call):
+def test_calls_that_return_no_records_never_hold_a_whole_record_in_memory(log, call):
     run(log, f"limit(room)\n{HOLD_NOTHING[call]}", SMALL)
 
 
@@ -188,7 +188,7 @@ assert records == list(cordwood.open(path))
 
 
 @pytest.mark.parametrize("room", [2 * MIB, 2 * MIB + 20_000, 2 * MIB + 40_000])
-def test_running_out_of_memory_keeps_the_fragments_read_so_far(many, room):
+def test_fragments_read_before_memory_runs_out_are_unchanged(many, room):
     script = "assert kept == list(cordwood.fragments(path))"
     run(many, KEEP.replace("STEPS", "cordwood.fragments(path)") + script, room)
 
@@ -269,7 +269,7 @@ assert list(map(len, cordwood.open({clean!r}))) == [5, RECORD_LEN, 4]
 
 
 @pytest.mark.parametrize("room", [SMALL, LARGE])
-def test_a_follower_raises_a_memory_error_for_a_record_too_long_for_memory(log, room):
+def test_a_follower_raises_a_memory_error_for_a_record_that_does_not_fit_in_memory(log, room):
     script = """
 follower = cordwood.follow(path, timeout=0)
 assert next(follower) == b"first"

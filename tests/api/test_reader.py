@@ -86,7 +86,7 @@ def test_tell_returns_the_end_of_the_last_record_read():
         assert reader.tell() == len(FILE)
 
 
-def test_tell_returns_the_end_of_the_damage_after_an_error():
+def test_after_an_error_tell_returns_the_end_of_the_damage():
     file = wrong(SHORT).ljust(BLOCK_LEN, b"x") + SHORT
     with cordwood.open(file) as reader:
         with pytest.raises(cordwood.CorruptionError):
@@ -132,7 +132,7 @@ def test_seeking_discards_data_read_ahead_after_the_last_batch(ends_with):
         assert list(next(reader.record_batches())) == [b"one", b"two"]
 
 
-def test_a_reader_can_seek_to_an_offset_before_its_start():
+def test_a_reader_can_seek_to_an_offset_before_the_one_it_started_at():
     with cordwood.open(FILE, start=OFFSETS[2]) as reader:
         assert next(reader) == RECORDS[2]
         reader.seek(0)
@@ -456,7 +456,7 @@ def test_attributes_with_fixed_choices_are_enum_members():
     assert (region.stored_crc, region.computed_crc) == (None, None)
 
 
-def test_match_supports_positional_patterns_for_records_and_regions_and_outcomes():
+def test_records_regions_and_outcomes_support_positional_patterns_in_match():
     seen = []
     for value in values():
         match value:

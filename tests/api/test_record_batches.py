@@ -293,7 +293,7 @@ def test_uses_one_thread_if_the_source_can_only_be_read_once():
         assert [list(pack) for pack in reader.record_batches(threads=4)] == [RECORDS]
 
 
-def test_record_batches_rejects_zero_threads():
+def test_the_record_batches_method_rejects_a_thread_count_of_zero():
     with pytest.raises(ValueError, match="threads"):
         cordwood.open(FILE).record_batches(threads=0)
 

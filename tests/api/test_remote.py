@@ -379,7 +379,7 @@ def test_salvage_keeps_paths_relative_to_the_fixed_prefix_of_a_pattern(pattern, 
         ("simplecache::file://{}/b/", ["simplecache::file://{}/b/4.log"]),
     ],
 )
-def test_matches_of_a_chained_url_pattern_keep_the_rest_of_the_chain(url, names, tmp_path):
+def test_each_match_of_a_chained_url_pattern_is_itself_a_complete_chained_url(url, names, tmp_path):
     import zipfile
 
     log = reference.encode([b"one"])
@@ -399,7 +399,7 @@ def test_a_store_pattern_that_matches_no_files_is_reported_as_an_error(counted):
     assert not reports.ok
 
 
-def test_plan_splits_requests_the_length_of_each_file_once(counted):
+def test_the_length_of_each_file_is_requested_only_once_when_planning_splits(counted):
     urls = [f"counted://logs/{number}.log" for number in (1, 2)]
     splits = cordwood.plan_splits(urls, 1 << 20)
     assert sorted(CountingFileSystem.infos) == ["/logs/1.log", "/logs/2.log"]
@@ -647,7 +647,7 @@ def test_failure_to_start_threads_is_reported_for_the_source(most, monkeypatch):
     assert {type(error) for error in cordwood.verify(urls).errors.values()} == {BlockingIOError}
 
 
-def test_plan_splits_requests_file_lengths_in_parallel(counted, monkeypatch):
+def test_file_lengths_are_requested_in_parallel_when_planning_splits(counted, monkeypatch):
     together = threading.Barrier(2)
 
     def info(self, path, **options):
@@ -872,7 +872,7 @@ class StoreError(OSError):
     ],
     ids=repr,
 )
-def test_os_errors_keep_their_class_and_name_the_source(error, text, method):
+def test_os_errors_keep_their_class_and_mention_the_source(error, text, method):
     source = Ranges(log_of("leveldb", 7)[0], "memory://bucket/x.log")
     setattr(source, method, lambda *_: fail(error))
     with pytest.raises(OSError, match=text) as caught:
@@ -988,7 +988,7 @@ def test_the_error_for_any_file_system_exception_includes_the_url(url, tmp_path)
         assert caught.value.filename == url
 
 
-def test_truncating_a_remote_file_while_it_is_read_raises_an_error(long_log):
+def test_truncating_a_remote_file_while_it_is_being_read_raises_an_error(long_log):
     file, _ = long_log
     url = in_memory(file)
     with cordwood.open(url) as reader:
@@ -1071,7 +1071,7 @@ def test_close_leaves_no_threads_or_requests_running(end, short_ranges):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_process_does_not_wait_for_threads_of_its_parent(short_ranges):
+def test_a_forked_child_does_not_wait_for_threads_in_its_parent(short_ranges):
     file, _ = log_of("leveldb", 9)
     source = Held(file)
     with cordwood.open(source) as reader:
@@ -1267,7 +1267,7 @@ def test_open_rejects_objects_that_are_not_sources(source):
         cordwood.open(source)
 
 
-def test_replacing_an_object_while_it_is_read_raises_an_error():
+def test_replacing_an_object_while_it_is_being_read_raises_an_error():
     store = MemoryStore()
     old, new = (reference.encode([letter * 1_000] * 12_000) for letter in (b"A", b"B"))
     obstore.put(store, "some.log", old)

@@ -132,7 +132,7 @@ def check_report(report, file, **options):
 
 
 @given(files_with_ranges(), options, st.integers(2, 5))
-def test_report_matches_a_reader_for_any_thread_count(file_with_range, options, threads):
+def test_a_report_matches_a_reader_regardless_of_the_thread_count(file_with_range, options, threads):
     file, file_range = file_with_range
     options |= file_range
     report = cordwood.verify(file, dialect="leveldb", **options)
@@ -202,7 +202,7 @@ def test_verifying_accepts_an_intact_log_and_a_log_with_a_torn_tail():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_undetectable_dialect_is_reported_as_unknown_for_any_thread_count(threads, tmp_path):
+def test_an_undetectable_dialect_is_reported_as_unknown_regardless_of_the_thread_count(threads, tmp_path):
     path = tmp_path / "000003.log"
     path.write_bytes(written([b"one"]))
     assert cordwood.verify(path, threads=threads).dialect_known

@@ -120,7 +120,7 @@ def test_plain_and_segmented_logs_matched_by_several_patterns_are_listed_once(or
     assert {name: report.record_count for name, report in reports.items()} == {"a.log": 1, "orders": len(records)}
 
 
-def test_the_path_of_a_single_segment_reads_only_that_file(orders):
+def test_verifying_a_single_segment_by_its_path_reads_only_that_file(orders):
     directory, records = orders
     first = directory / names_in(directory)[0]
     assert cordwood.verify([first])[str(first)].record_count == cordwood.verify(first).record_count < len(records)

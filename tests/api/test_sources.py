@@ -205,7 +205,7 @@ def test_a_buffer_of_any_item_type_is_read_as_bytes():
         assert list(reader) == RECORDS
 
 
-def test_changing_a_buffer_while_it_is_read_is_safe():
+def test_changing_a_buffer_while_it_is_being_read_is_safe():
     file = bytearray(reference.encode([PAYLOAD] * 4))
     with cordwood.open(file, on_corruption="skip") as reader:
         next(reader)
@@ -214,7 +214,7 @@ def test_changing_a_buffer_while_it_is_read_is_safe():
         list(reader)
 
 
-def test_a_buffer_cannot_be_resized_while_it_is_read():
+def test_a_buffer_cannot_be_resized_while_it_is_being_read():
     file = bytearray(FILE)
     with cordwood.open(file) as reader, pytest.raises(BufferError):
         file.append(reader.tell())
@@ -503,7 +503,7 @@ def names(tmp_path):
     return [tmp_path / "latest-run" / "a.log", str(log), PathOfBytes(tmp_path / "hard.log"), f"file://{log}", other]
 
 
-def test_scan_reads_a_file_once_even_under_several_names(names):
+def test_scan_reads_a_file_only_once_even_if_it_is_passed_under_several_names(names):
     scan = cordwood.scan(names, columns=["path", "record"])
     assert pyarrow.table(scan).to_pydict() == {
         "path": [str(names[0]), str(names[-1])],
@@ -519,7 +519,7 @@ def test_planning_splits_includes_each_file_exactly_once(names):
     assert [(split.path, split.start) for split in splits] == [(str(names[0]), 0), (str(names[-1]), 0)]
 
 
-def test_scan_reads_a_source_that_is_not_a_path_each_time_it_is_given(names):
+def test_a_source_that_is_not_a_path_is_scanned_each_time_it_is_passed(names):
     content = reference.encode([b"one"])
     log = names[-1]
     with log.open("rb") as file:

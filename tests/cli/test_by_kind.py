@@ -74,7 +74,7 @@ def test_converting_by_kind_escapes_path_characters(kind, name, directory):
     assert [path.name for path in (directory / "t").iterdir()] == [f"{name}.parquet"]
 
 
-def test_converting_by_kind_cleans_up_after_errors_and_never_replaces_a_file_by_default(directory, capsys):
+def test_converting_by_kind_cleans_up_after_errors_and_does_not_replace_files_by_default(directory, capsys):
     command = ["convert", "--as", "entity", "--by-kind", "t", "export"]
     (directory / "t").mkdir()
     (directory / "t/Über%2FOrders.parquet").write_bytes(b"mine")
@@ -158,7 +158,7 @@ def test_converting_by_kind_fails_if_file_names_would_be_equal_or_too_long(kinds
     assert not (directory / "t").exists()
 
 
-def test_converting_by_kind_supports_kind_names_of_247_characters(log_of, directory):
+def test_converting_by_kind_supports_kind_names_of_up_to_247_characters(log_of, directory):
     assert main(["convert", "--as", "entity", "--by-kind", "t", log_of("some", "a" * 247)]) == 0
     assert [path.name for path in (directory / "t").iterdir()] == ["a" * 247 + ".parquet"]
 

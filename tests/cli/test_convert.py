@@ -454,7 +454,7 @@ def peak(path, records, *command, status=0):
     return int(memory)
 
 
-def test_a_table_of_many_columns_is_written_in_parts(tmp_path):
+def test_a_table_with_many_columns_is_written_in_parts(tmp_path):
     path, table = tmp_path / "log", tmp_path / "t.arrow"
     with cordwood.open(path, "x") as writer:
         writer.extend(json.dumps({str(index % 2_000): index}).encode() for index in range(3_000))
@@ -660,7 +660,7 @@ def _write(path, records, **options):
         writer.extend(records)
 
 
-def test_the_histories_of_several_runs_are_converted_to_one_table(tmp_path, capfd):
+def test_the_histories_of_several_runs_are_combined_into_one_table(tmp_path, capfd):
     """It has the columns of all of them. A run that is also linked to appears once."""
     wandb = {"dialect": "wandb"}
     _write(tmp_path / "runs/offline-1/run-a.wandb", [_step(_step="0", loss="1"), _step(_step="1", loss="0.5")], **wandb)

@@ -106,7 +106,7 @@ def test_the_text_report_ends_with_the_totals(profiles):
 
 
 @pytest.mark.parametrize("name", ["queue.bin", "output-0.bak"])
-def test_a_flipped_bit_does_not_keep_a_log_from_being_recognised(name, tmp_path):
+def test_a_log_is_recognized_despite_a_flipped_bit(name, tmp_path):
     """The bit is in the log's only record, and the name is no evidence, or is that of an export's copy."""
     log = bytearray(reference.encode([b"the only record"]))
     log[12] ^= 4

@@ -163,7 +163,7 @@ def test_logs_with_the_same_columns_are_read_once(tmp_path, readings):
     assert draft.equals(twice)
 
 
-def test_a_log_that_cannot_be_read_to_its_end_does_not_add_rows(tmp_path, capfd):
+def test_a_log_that_cannot_be_read_to_its_end_contributes_no_rows(tmp_path, capfd):
     logs = [write(tmp_path / name, ROWS) for name in ("a", "b", "c")]
     sources = Table.sources
 

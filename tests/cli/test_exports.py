@@ -741,7 +741,7 @@ def test_an_export_with_no_entities_converts_to_an_empty_table(form, tmp_path, c
     assert main(["cat", str(directory)]) == 0
 
 
-def test_library_and_verify_command_agree_about_an_export_file_list(export, capsys):
+def test_the_library_and_the_verify_command_give_the_same_result_for_an_export_file_list(export, capsys):
     [metadata] = export.glob("all_namespaces/kind_Task/*.export_metadata")
     assert main(["verify", str(metadata)]) == 0
     out, err = capsys.readouterr()

@@ -174,8 +174,8 @@ def test_progress_is_removed_at_the_end():
 @pytest.mark.parametrize(
     "arguments", [("verify", "-"), ("stat", "-"), ("convert", "--as", "raw", "-", "a.csv"), ("salvage", "-", "a.log")]
 )
-def test_progress_is_removed_after_ctrl_c(arguments, tmp_path, monkeypatch):
-    """Not even the terminal's echo of it."""
+def test_the_progress_line_is_cleared_after_ctrl_c(arguments, tmp_path, monkeypatch):
+    """The terminal's echo of Ctrl-C is cleared, too."""
     pytest.importorskip("tqdm")
     monkeypatch.chdir(tmp_path)
     shown = stderr_of(*arguments, is_terminal=True, log=LONG_LOG, interrupted=True)

@@ -57,7 +57,7 @@ def test_finishes_the_current_run_before_stopping_at_the_limit(tables, capfd):
     assert capfd.readouterr().err == f"cordwood: {text}; the rest was not read\n"
 
 
-def test_converting_lists_the_files_that_share_a_run_id(tables, capfd):
+def test_the_convert_command_lists_the_files_that_share_a_run_id(tables, capfd):
     assert converted(tables, "--columns", "_step").count("\n") == 7
     assert capfd.readouterr().err == ""
     (tables / "copies").mkdir()

@@ -140,7 +140,7 @@ def test_importing_the_package_does_not_load_slow_modules(tmp_path):
         ("wandb", ["convert", "--as", "wandb", "x.wandb", "x.ndjson"], "all fields of a record need"),
     ],
 )
-def test_a_failed_import_of_a_package_is_reported_in_one_line(package, command, need, tmp_path):
+def test_a_failed_package_import_is_reported_on_one_line(package, command, need, tmp_path):
     directory = tmp_path / "packages" / package
     directory.mkdir(parents=True)
     (directory / "__init__.py").write_text("raise AttributeError('no float_\\nin this release')")

@@ -67,7 +67,7 @@ def without_none(value):
     return [without_none(item) for item in value] if isinstance(value, list) else value
 
 
-def test_200_export_files_are_converted_to_one_table(tmp_path):
+def test_200_export_files_are_combined_into_one_table(tmp_path):
     chance = random.Random(18)
     expected = []
     (tmp_path / "export").mkdir()
@@ -139,7 +139,7 @@ for number in range(48):
 """
 
 
-def test_50_runs_from_three_releases_are_converted_to_one_table(tmp_path):
+def test_50_runs_from_three_releases_are_combined_into_one_table(tmp_path):
     store = pytest.importorskip("wandb.sdk.internal.datastore")
     messages = pytest.importorskip("wandb.proto.wandb_internal_pb2")
     environment = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true", "HOME": str(tmp_path)}
@@ -245,7 +245,7 @@ def test_converting_reports_each_fault_once(what, tmp_path, capfd):
     assert main(["convert", "--strict", "--overwrite", "--as", "entity", str(tmp_path / "export"), str(to)]) == 3
 
 
-def test_converting_reports_a_file_with_the_records_of_another_log(tmp_path, capfd):
+def test_converting_reports_a_file_that_contains_records_of_another_log(tmp_path, capfd):
     """None of it is in the table: its name says 9, but its records are from log 6."""
     export_of(tmp_path / "export", seed=9, file_count=2)
     with cordwood.open(tmp_path / "log", "x", dialect="rocksdb", log_number=6) as writer:

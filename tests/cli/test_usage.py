@@ -36,7 +36,7 @@ def test_a_new_log_never_replaces_a_pipe_or_device(options, verb, tmp_path, capf
 
 
 @pytest.mark.parametrize("verb", ["cat", "convert --as raw", "fragments"])
-def test_a_log_that_is_truncated_while_it_is_read_is_reported(verb, tmp_path):
+def test_reports_a_log_that_is_truncated_while_being_read(verb, tmp_path):
     log = tmp_path / "log"
     with cordwood.open(log, "x") as writer:
         writer.extend([b"%020d" % number for number in range(500_000)])

@@ -45,7 +45,7 @@ def test_the_table_of_deviations_lists_only_existing_logs():
 
 @pairs
 @pytest.mark.parametrize("name", lengths(LEVELDB))
-def test_drop_in_modules_read_undamaged_logs_like_the_originals(pair, name, tmp_path):
+def test_drop_in_modules_return_the_same_results_as_the_originals_for_undamaged_logs(pair, name, tmp_path):
     path = tmp_path / "000005.log"
     path.write_bytes(pair.log_of_lengths(name).file)
     compare(pair, name, path)
@@ -54,7 +54,7 @@ def test_drop_in_modules_read_undamaged_logs_like_the_originals(pair, name, tmp_
 @pairs
 @damages
 @pytest.mark.parametrize("seed", SEEDS)
-def test_drop_in_modules_read_damaged_logs_like_the_originals(pair, damage, seed, tmp_path):
+def test_drop_in_modules_return_the_same_results_as_the_originals_for_damaged_logs(pair, damage, seed, tmp_path):
     rng = random.Random(seed)
     log = Log.of(pair.flavour, pair.records(rng))
     DAMAGE[damage](log, rng)
@@ -80,7 +80,7 @@ REAL_FILES = [(WANDB, param) for param in RUNS] + [
         if flavour is pair.flavour and (param.id.endswith(".log") or not pair.in_batches)
     ],
 )
-def test_drop_in_modules_read_real_files_like_the_originals(pair, path):
+def test_drop_in_modules_return_the_same_results_as_the_originals_for_real_files(pair, path):
     theirs, ours = pair.outcomes(path)
     assert ours == theirs
     assert ours[-1] == "ended"

@@ -33,7 +33,7 @@ def test_records_that_are_not_batches_are_skipped_and_reported(tmp_path, caplog)
     assert [record.name for record in caplog.records] == ["cordwood"] * 4
 
 
-def test_drop_in_modules_ignore_no_ops_and_log_data_in_transaction_batches(tmp_path, caplog):
+def test_drop_in_modules_skip_no_op_and_log_data_entries_in_transaction_batches(tmp_path, caplog):
     """RocksDB starts each with a no-op and may put log data in it: neither is counted or has a key."""
     parts = [b"\x0d", b"\x01\x01a\x01b", b"\x03\x04blob", b"\x00\x01c"]
     batch = bytes.fromhex("0700000000000000 02000000") + b"".join(parts)
@@ -88,7 +88,7 @@ def test_dfindexeddb_count_mismatches_are_logged_and_the_stated_count_is_returne
         assert (found.count, [key.key for key in found.records]) == (count, [b"a", b"c"][:count])
 
 
-def test_ccl_only_logs_means_that_classes_for_tables_and_databases_are_missing(tmp_path):
+def test_ccl_only_logs_are_supported_so_classes_for_tables_and_databases_are_missing(tmp_path):
     assert {"LdbFile", "ManifestFile", "RawLevelDb"}.isdisjoint(dir(ccl))
     with pytest.raises(FileNotFoundError):
         ccl.LogFile(tmp_path / "000005.log")
@@ -96,7 +96,7 @@ def test_ccl_only_logs_means_that_classes_for_tables_and_databases_are_missing(t
         ccl.LogFile(tmp_path / "name.log")
 
 
-def test_dfindexeddb_only_logs_means_that_other_constructors_are_missing():
+def test_dfindexeddb_only_logs_are_supported_so_other_constructors_are_missing():
     assert not any(hasattr(dfindexeddb.PhysicalRecord, name) for name in ("FromDecoder", "FromStream", "FromBytes"))
 
 

@@ -156,7 +156,7 @@ def test_leveldb_export_values_of_special_kinds_have_their_own_types(tmp_path):
     assert type(found["text"]) is str
 
 
-def test_leveldb_export_not_an_entity_error_is_raised_for_other_records(tmp_path):
+def test_leveldb_export_not_an_entity_records_raise_a_payload_error(tmp_path):
     path = tmp_path / "output-0"
     path.write_bytes(written([DOCUMENTS[0], b"no entity"]))
     documents = parse_leveldb_documents(str(path))

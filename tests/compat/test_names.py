@@ -158,7 +158,7 @@ def compare(name, theirs, ours, module):
 
 
 @pytest.mark.parametrize("module", BY_HAND, ids=lambda module: module.__name__)
-def test_drop_in_modules_define_the_names_of_originals_that_cannot_be_installed(module):
+def test_a_drop_in_module_has_the_same_names_as_an_original_that_cannot_be_installed(module):
     for name, expected in BY_HAND[module].items():
         ours = getattr(module, name)
         if not isinstance(expected, dict):

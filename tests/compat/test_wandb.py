@@ -213,7 +213,7 @@ def test_a_data_store_reads_past_thousands_of_damaged_records(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("cut", [3, 40_000, 80_000])
-def test_wandb_stores_read_a_torn_record_once_it_is_complete(cut, tmp_path):
+def test_a_data_store_reads_a_torn_record_once_it_is_complete(cut, tmp_path):
     path = tmp_path / "run-1.wandb"
     whole = bytes(Log.of(WANDB, RECORDS[:2]).file)
     path.write_bytes(whole[:-cut])
@@ -253,7 +253,7 @@ def test_wandb_read_only_mode_rejects_writes(tmp_path):
     assert path.read_bytes() != whole
 
 
-def test_wandb_read_only_mode_reads_a_descriptor_from_the_start_of_its_file(tmp_path):
+def test_wandb_read_only_mode_ignores_the_current_position_of_a_file_descriptor(tmp_path):
     """The log is preceded by other bytes, which the test skips by hand."""
     path = written(tmp_path, WANDB, RECORDS)
     path.write_bytes(b"front" + path.read_bytes())
@@ -385,7 +385,7 @@ def test_records_written_by_a_data_store_can_be_scanned(tmp_path):
         store.close()
 
 
-def test_wandb_stores_continue_to_read_the_file_that_was_opened(tmp_path, monkeypatch):
+def test_a_data_store_continues_to_read_the_file_that_was_opened(tmp_path, monkeypatch):
     """Even if its name has another meaning by then: it was relative, or the file was moved or removed."""
     path = written(tmp_path, WANDB, RECORDS)
     elsewhere = tmp_path / "elsewhere"
@@ -455,7 +455,7 @@ def test_scan_data_and_scan_record_share_one_position(tmp_path):
     assert found[0] == found[1]
 
 
-def test_wandb_logger_is_missing_and_nothing_is_logged(caplog, tmp_path):
+def test_wandb_logger_does_not_exist_and_scanning_a_file_logs_nothing(caplog, tmp_path):
     with caplog.at_level(logging.INFO):
         scanned(written(tmp_path, WANDB, RECORDS)).close()
     assert not caplog.records

@@ -83,7 +83,7 @@ def check(found, count):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_change_feed_misses_no_changes_if_polled_after_each_new_log(changes, engine, seed, tmp_path):
+def test_a_change_feed_returns_every_change_if_polled_after_each_new_log(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0
@@ -100,7 +100,7 @@ def test_change_feed_misses_no_changes_if_polled_after_each_new_log(changes, eng
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("engine", [RocksDB, LevelDB])
-def test_slow_change_feed_reports_the_sequence_numbers_it_missed(changes, engine, seed, tmp_path):
+def test_a_change_feed_that_falls_behind_reports_the_sequence_numbers_it_missed(changes, engine, seed, tmp_path):
     rng = random.Random(seed)
     database = engine(tmp_path / "db")
     feed, found, count = changes(tmp_path / "db", 1), [], 0

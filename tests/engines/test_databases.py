@@ -123,7 +123,7 @@ def test_a_wrong_pointer_to_the_manifest_can_be_repaired_with_the_newest_manifes
     assert main(["info", str(database)]) == 0
 
 
-def test_a_missing_current_file_is_a_fault(database):
+def test_a_missing_current_file_is_reported_as_a_fault(database):
     """LevelDB makes a new database, and removes every table of the old one."""
     (database / "CURRENT").unlink()
     assert kinds(database) == [("current_missing", "CURRENT")]
@@ -187,7 +187,7 @@ def test_the_suggested_repair_points_to_the_newest_intact_manifest(database):
     ],
     ids=["no byte", "zeros", "comparator", "no sequence"],
 )
-def test_a_manifest_with_no_usable_edits_is_a_fault(content, kind, database):
+def test_a_manifest_with_no_usable_edits_is_reported_as_a_fault(content, kind, database):
     [manifest] = database.glob("MANIFEST-*")
     manifest.write_bytes(content)
     assert refuses(database, is_rocksdb=False)
@@ -195,7 +195,7 @@ def test_a_manifest_with_no_usable_edits_is_a_fault(content, kind, database):
     assert main(["verify", str(database)]) == 3
 
 
-def test_a_damaged_manifest_is_a_fault(database):
+def test_a_damaged_manifest_is_reported_as_a_fault(database):
     """Its list is not whole: there is no line about tables."""
     [manifest] = database.glob("MANIFEST-*")
     content = bytearray(manifest.read_bytes())
@@ -303,7 +303,7 @@ def test_a_table_newer_than_the_manifest_indicates_a_missing_log(newer, expected
 
 
 @pytest.mark.parametrize("is_rocksdb", [False, True])
-def test_an_empty_log_is_reported_but_is_not_a_fault(is_rocksdb, tmp_path, capsys):
+def test_an_empty_log_is_reported_but_not_as_a_fault(is_rocksdb, tmp_path, capsys):
     """The engine opens the database without the writes. A new database looks the same."""
     directory = tmp_path / "db"
     database = rocksdb(directory) if is_rocksdb else plyvel.DB(str(directory), create_if_missing=True)
@@ -349,7 +349,7 @@ def crashed(tmp_path_factory):
 
 
 @pytest.mark.parametrize("part", [0, 0.5, 0.999], ids=["empty", "half", "torn"])
-def test_a_needed_log_that_lost_its_last_writes_is_a_fault(part, crashed, tmp_path, capsys):
+def test_a_needed_log_that_lost_its_last_writes_is_reported_as_a_fault(part, crashed, tmp_path, capsys):
     """LevelDB opens the database without an error, and without these writes."""
     directory, count = shutil.copytree(crashed[0], tmp_path / "db"), crashed[1]
     assert database_in(str(directory)).ok
@@ -395,7 +395,7 @@ def made_in_leveldb(directory, sequences, *, last_sequence=0):
         ([[1], [2], []], 1, "", [("log_empty", "000005.log")]),
     ],
 )
-def test_a_sequence_gap_between_leveldb_logs_is_a_fault(sequences, last_sequence, info, expected, tmp_path):
+def test_a_sequence_gap_between_leveldb_logs_is_reported_as_a_fault(sequences, last_sequence, info, expected, tmp_path):
     made_in_leveldb(tmp_path, sequences, last_sequence=last_sequence)
     (tmp_path / "LOG").write_text(info)
     assert kinds(tmp_path) == expected
@@ -417,7 +417,7 @@ def test_a_newer_table_can_show_that_an_empty_log_has_lost_its_writes(info, kind
     assert kinds(tmp_path) == [(kind, "000003.log")]
 
 
-def test_info_mentions_an_incomplete_record_that_is_followed_by_a_newer_log(tmp_path, capsys):
+def test_info_reports_an_incomplete_record_if_a_newer_log_follows(tmp_path, capsys):
     """No write is known to be lost: the sequence numbers continue."""
     made_in_leveldb(tmp_path, [[1, 2], [2]])
     log = tmp_path / "000003.log"
@@ -445,7 +445,7 @@ for number in range(10**9):
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.003"])
-def test_a_leveldb_database_has_no_faults_after_repeated_kills(seconds, tmp_path):
+def test_a_leveldb_database_has_no_faults_after_its_writer_is_killed_repeatedly(seconds, tmp_path):
     """Its logs may be several, torn at the end, and empty where a flush found no write."""
     chance = random.Random(0)
     for _ in range(200 if FULL else 10):
@@ -542,7 +542,7 @@ def test_suggests_a_repair_for_a_damaged_log_that_the_database_needs(is_rocksdb,
     assert keys(directory) == (1_000 if bits == "one bit" else 999)
 
 
-def test_damage_in_a_log_that_the_engine_ignores_is_not_a_fault(tmp_path, capsys):
+def test_a_damaged_log_that_the_engine_ignores_is_not_reported_as_a_database_fault(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     plyvel.DB(str(directory)).close()
     old = directory / "000001.log"
@@ -558,7 +558,7 @@ def test_damage_in_a_log_that_the_engine_ignores_is_not_a_fault(tmp_path, capsys
 
 
 @pytest.mark.parametrize("content", [b"This is a text, and no log.\n", b"SQLite format 3\0" + bytes(100)])
-def test_a_needed_log_that_is_not_actually_a_log_is_a_fault(content, tmp_path, capsys):
+def test_a_needed_log_overwritten_with_other_content_is_reported_as_a_fault(content, tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     log.write_bytes(content)
@@ -609,7 +609,7 @@ def recycled(tmp_path):
     return directory, max(directory.glob("*.log"))
 
 
-def test_a_recycled_newest_log_without_records_is_not_a_fault(recycled, capsys):
+def test_no_fault_is_reported_if_the_newest_log_is_recycled_and_has_no_records(recycled, capsys):
     directory, log = recycled
     results = cordwood.verify(directory)
     assert (results.ok, results[str(log)].record_count, results[str(log)].other_log_number) == (True, 0, None)
@@ -627,7 +627,7 @@ def test_a_recycled_newest_log_without_records_is_not_a_fault(recycled, capsys):
     assert len(list(Rdict(str(directory), recycling()).keys())) == 50
 
 
-def test_an_older_or_renamed_log_without_its_own_records_is_a_fault(recycled, tmp_path, capsys):
+def test_an_older_or_renamed_log_with_no_records_of_its_own_is_reported_as_a_fault(recycled, tmp_path, capsys):
     directory, log = recycled
     alone = tmp_path / log.name
     shutil.copy(log, alone)
@@ -678,7 +678,7 @@ def test_reports_writes_counted_in_the_manifest_but_missing_from_the_logs(sequen
     assert database_in(str(tmp_path)).ok
 
 
-def test_truncating_the_newest_log_between_records_is_reported_as_lost_writes(tmp_path, capsys):
+def test_reports_lost_writes_if_the_newest_log_is_truncated_at_a_record_boundary(tmp_path, capsys):
     """LevelDB opens the database without a report. A compaction counts the writes that are only in the log, too."""
     directory = opened_leveldb(tmp_path)
     [log], [manifest] = directory.glob("*.log"), directory.glob("MANIFEST-*")
@@ -754,7 +754,7 @@ def test_unlisted_tables_show_that_a_rocksdb_manifest_has_lost_its_last_edits(lo
     assert kinds(directory) == [("table_unlisted", f"{number:06}.sst") for number in unlisted]
 
 
-def test_a_sequence_gap_from_unlogged_writes_is_not_a_fault(tmp_path):
+def test_a_sequence_gap_from_unlogged_writes_is_not_reported_as_a_fault(tmp_path):
     directory = tmp_path / "db"
     database = rocksdb(directory)
     without = WriteOptions()
@@ -819,7 +819,7 @@ def test_info_suggests_a_repair_for_a_directory_with_only_tables(is_rocksdb, tmp
         assert 0 < keys_in_leveldb(directory) <= 2_000
 
 
-def test_info_suggests_no_command_for_a_torn_newest_log(tmp_path, capsys):
+def test_info_does_not_suggest_a_repair_if_the_newest_log_is_torn(tmp_path, capsys):
     directory = opened_leveldb(tmp_path)
     [log] = directory.glob("*.log")
     os.truncate(log, log.stat().st_size - 1)
@@ -1029,7 +1029,7 @@ def test_tables_and_logs_in_other_directories_are_not_reported_as_missing(tmp_pa
             database.close()
 
 
-def test_tables_missing_from_a_rocksdb_backup_are_not_a_fault(tmp_path):
+def test_tables_missing_from_a_rocksdb_backup_are_not_reported_as_a_fault(tmp_path):
     database = rocksdb(tmp_path / "db")
     filled(database)
     database.close()
@@ -1111,7 +1111,7 @@ def notes_of_logs(directory):
     return [note for note in kinds(directory) if note[0] != "log_absent"]
 
 
-def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
+def test_info_reports_a_torn_rocksdb_log_if_a_newer_log_follows(tmp_path, capsys):
     """It continues in the newer log with the number of the write that the crash interrupted."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1123,7 +1123,7 @@ def test_info_mentions_a_torn_rocksdb_log_before_a_newer_one(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("left", ["all but one", "none"])
-def test_a_torn_log_that_makes_rocksdb_drop_newer_logs_is_a_fault(left, tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_drop_newer_logs_is_reported_as_a_fault(left, tmp_path, capsys):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     os.truncate(logs[0], logs[0].stat().st_size - 200 if left == "all but one" else 20)
@@ -1138,7 +1138,7 @@ def test_a_torn_log_that_makes_rocksdb_drop_newer_logs_is_a_fault(left, tmp_path
     assert (keys_in_rocksdb(directory), keys_in_rocksdb(tmp_path / "repaired")) == (kept, kept + 199)
 
 
-def test_a_log_that_grows_while_it_is_read_is_not_reported_as_torn(tmp_path, monkeypatch):
+def test_a_log_that_grows_while_it_is_being_read_is_not_reported_as_torn(tmp_path, monkeypatch):
     """RocksDB writes the end of a log after it has made the file of the next one."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1156,7 +1156,7 @@ def test_a_log_that_grows_while_it_is_read_is_not_reported_as_torn(tmp_path, mon
 
 
 @pytest.mark.parametrize("mode", ["kSkipAnyCorruptedRecords", "kTolerateCorruptedTailRecords"])
-def test_a_torn_log_that_rocksdb_skips_is_not_a_fault(mode, tmp_path):
+def test_a_torn_log_that_rocksdb_skips_is_not_reported_as_a_fault(mode, tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory, mode)
     os.truncate(logs[0], logs[0].stat().st_size - 200)
@@ -1167,7 +1167,7 @@ def test_a_torn_log_that_rocksdb_skips_is_not_a_fault(mode, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", bytes(100)])
-def test_an_older_rocksdb_log_without_records_is_reported_but_is_not_a_fault(content, tmp_path):
+def test_an_older_rocksdb_log_without_records_is_reported_but_not_as_a_fault(content, tmp_path):
     """RocksDB opens the database without a report. It may also leave such a log itself."""
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
@@ -1177,7 +1177,7 @@ def test_an_older_rocksdb_log_without_records_is_reported_but_is_not_a_fault(con
     assert keys_in_rocksdb(directory) < 298
 
 
-def test_newer_logs_that_do_not_continue_a_torn_log_are_faults(tmp_path):
+def test_a_torn_log_is_reported_as_a_fault_unless_the_next_log_continues_it(tmp_path):
     directory = tmp_path / "db"
     logs = killed_rocksdb(directory)
     shutil.copy(logs[1], logs[0])
@@ -1214,7 +1214,7 @@ for number in itertools.count():
 """
 
 
-def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_a_fault(tmp_path, capsys):
+def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_reported_as_a_fault(tmp_path, capsys):
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
     logs = sorted(directory.glob("*.log"))
@@ -1232,7 +1232,7 @@ def test_a_torn_log_that_makes_rocksdb_reject_the_database_is_a_fault(tmp_path, 
     assert refuses(directory, is_rocksdb=True) is None
 
 
-def test_a_missing_log_that_a_column_family_needs_is_reported_but_is_not_a_fault(tmp_path):
+def test_a_missing_log_that_a_column_family_needs_is_reported_but_not_as_a_fault(tmp_path):
     """RocksDB opens the database without a report. The default family may never have been flushed."""
     directory = tmp_path / "db"
     subprocess.run([sys.executable, "-c", FAMILIES, str(directory), "0", "3000"], check=False)
@@ -1257,15 +1257,15 @@ def test_reports_every_missing_log_that_a_rocksdb_column_family_needs(here, expe
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/old/db", [("log_absent", "000006.log")]), ("/old/logs", [])])
-def test_the_log_directory_in_the_rocksdb_options_can_be_the_database_itself(path, expected, tmp_path):
-    """So do those of RocksDB before 7, also once the directory has been moved."""
+def test_the_log_directory_in_the_rocksdb_options_can_be_the_database_directory_itself(path, expected, tmp_path):
+    """RocksDB before 7 stores the database's own path there. It is out of date once the database has been moved."""
     directory = edited(tmp_path, bytes([2, 6]))
     (directory / "OPTIONS-000004").write_text(f"[DBOptions]\n  wal_dir={path}\n")
     (directory / "LOG").write_text("[/version_set.cc:4595] Recovering from manifest file: /old/db/MANIFEST-000001\n")
     assert kinds(directory) == expected
 
 
-def test_a_rocksdb_database_has_no_faults_after_repeated_kills(tmp_path):
+def test_a_rocksdb_database_has_no_faults_after_its_writer_is_killed_repeatedly(tmp_path):
     chance = random.Random(0)
     for seed in range(100 if FULL else 6):
         writer = subprocess.Popen([sys.executable, "-c", FAMILIES, str(tmp_path / "db"), str(seed), ""])
@@ -1371,7 +1371,7 @@ def test_pebble_marker_file_takes_the_place_of_current(tmp_path):
     assert database_in(str(directory)).right_current is None
 
 
-def test_an_unknown_manifest_edit_is_reported_but_is_not_a_fault(tmp_path):
+def test_an_unknown_manifest_edit_is_reported_but_not_as_a_fault(tmp_path):
     """Pebble's tag 105 makes a table that several virtual ones share."""
     directory = edited(tmp_path, b"\x69\x05\x05")
     assert kinds(directory) == [("manifest_unknown", "MANIFEST-000005")]
@@ -1452,7 +1452,7 @@ def keys_in_rocksdb(directory):
         (filled_rocksdb, keys_in_rocksdb, {"ldb repair": lambda path: Rdict.repair(path, Options(raw_mode=True))}),
     ],
 )
-def test_a_manifest_missing_its_last_edits_is_a_fault(fill, keys, repairs, tmp_path, capsys):
+def test_a_manifest_missing_its_last_edits_is_reported_as_a_fault(fill, keys, repairs, tmp_path, capsys):
     """The engine opens the database without an error and removes the newer tables; its repair keeps every key."""
     fill(tmp_path / "db")
     [(tool, repair)] = repairs.items()
@@ -1568,7 +1568,7 @@ def test_healthy_databases_are_never_reported_as_faulty(states, seed, tmp_path):
         )
 
 
-def test_a_directory_that_changes_while_it_is_read_is_reread(database, monkeypatch):
+def test_a_database_directory_is_read_again_if_it_changes_while_being_read(database, monkeypatch):
     """A table is removed after the MANIFEST was read that lists it: LevelDB had listed others instead."""
     [manifest] = database.glob("MANIFEST-*")
     table = listed_tables(database)[0]

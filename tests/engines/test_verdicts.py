@@ -115,7 +115,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("directory", CASES, ids=lambda directory: directory.name)
-def test_all_interfaces_agree_about_a_directory(directory, capfd, no_log):
+def test_all_interfaces_report_the_same_results_for_a_directory(directory, capfd, no_log):
     assert_one_verdict(directory, capfd)
 
 
@@ -162,7 +162,7 @@ CHANGES = [Path.unlink, lambda path: path.write_bytes(b""), cut, zeroed, flipped
 
 
 @pytest.mark.parametrize("engine", ["leveldb", "rocksdb", "recycling"])
-def test_all_interfaces_agree_about_a_changed_database(engine, whole, tmp_path, capfd, no_log):
+def test_all_interfaces_report_the_same_results_for_a_changed_database(engine, whole, tmp_path, capfd, no_log):
     patterns = ("CURRENT", "MANIFEST-*", "*.log", "*.ldb", "*.sst")
     count = 3 if FULL else 1
     names = [path.name for pattern in patterns for path in sorted((whole / engine).glob(pattern))[-count:]]
@@ -219,7 +219,7 @@ def test_a_database_has_no_faults_after_its_writer_is_killed(engine, recycled, t
         assert results.ok, (seed, [database.problems for database in results.databases])
 
 
-def test_all_interfaces_agree_about_a_mixed_directory(whole, tmp_path, capfd, no_log):
+def test_all_interfaces_report_the_same_results_for_a_mixed_directory(whole, tmp_path, capfd, no_log):
     directory = tmp_path / "all"
     for name in ("leveldb", "rocksdb", "recycling"):
         shutil.copytree(whole / name, directory / name)

@@ -136,7 +136,7 @@ def as_event(item):
 
 
 @given(files_with_ranges(), options)
-def test_raises_an_error_for_each_damage_found_by_the_reference(file_with_range, options):
+def test_raises_an_error_for_each_damaged_region_found_by_the_reference(file_with_range, options):
     file, file_range = file_with_range
     options |= file_range
     expected, end = expected_events(file, **options)

@@ -201,7 +201,7 @@ def test_offsets_are_not_compared_if_a_reader_does_not_return_them(tmp_path):
     assert checked[list] > 300
 
 
-def test_outcomes_under_stop_and_raise_can_be_derived_from_the_outcome_under_skip(tmp_path):
+def test_the_skip_outcome_determines_the_outcomes_of_the_stop_and_raise_policies(tmp_path):
     """Where a case states them, they are those that are derived."""
     checked = Counter()
     for case in CASES:
@@ -226,7 +226,7 @@ def test_conformance_case_ids_are_unique():
     assert all(case["id"].rpartition("-")[0] + ".json" == case["file"] for case in CASES)
 
 
-def test_salvage_and_repair_and_detection_are_optional(tmp_path, capsys):
+def test_salvage_repair_and_detection_are_optional(tmp_path, capsys):
     levels = Counter(
         (task.policy, task.level) for task in suite.tasks_of(next(c for c in CASES if c["name"] == ONE), tmp_path)
     )

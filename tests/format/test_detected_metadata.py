@@ -172,7 +172,7 @@ def test_splits_and_batches_accept_a_metadata_record_in_any_block(place, tmp_pat
     assert found == one.record_count
 
 
-def test_a_range_that_starts_later_is_read_with_the_detected_format():
+def test_a_range_that_starts_later_is_read_in_the_detected_format():
     file = padded(b"", BLOCK_LEN).ljust(BLOCK_LEN, b"\0") + LOG
     with cordwood.open(file, start=BLOCK_LEN) as reader:
         assert list(reader) == [b"foo"] * 2
@@ -340,7 +340,7 @@ def test_salvaging_keeps_late_metadata_records_in_order(tmp_path):
     assert kinds[-3:] == ["timestamp_sizes", "full", "predecessor"]
 
 
-def test_salvaging_reports_dropped_late_metadata_records(tmp_path):
+def test_salvaging_reports_the_late_metadata_records_that_it_dropped(tmp_path):
     damaged = bytearray(LOG)
     damaged[9] ^= 1
     report = cordwood.salvage(bytes(damaged), tmp_path / "new.log")

@@ -443,7 +443,7 @@ def test_operating_system_files_are_not_detected_as_logs():
 
 
 @pytest.mark.parametrize("file", [b"", b"x", bytes(100), b"\xdd\x5f\xb3\x7a\x03\x00\x01fo"])
-def test_an_undetectable_file_is_read_as_leveldb(file):
+def test_a_file_is_read_as_leveldb_if_its_dialect_cannot_be_detected(file):
     assert cordwood.detect(file) is None
     assert cordwood.open(file).dialect == "leveldb"
 

@@ -202,7 +202,7 @@ def test_salvaging_a_file_that_belongs_to_another_log_writes_no_file(renamed: Pa
         cordwood.salvage(destination, tmp_path / "000007.log")
 
 
-def test_salvage_cannot_overwrite_a_log_with_a_different_log_number(renamed: Path, tmp_path: Path) -> None:
+def test_salvage_cannot_overwrite_a_log_that_has_a_different_log_number(renamed: Path, tmp_path: Path) -> None:
     """Even with --overwrite, records are not put under another log's name."""
     saved = tmp_path / "saved"
     saved.mkdir()

@@ -143,7 +143,7 @@ def test_each_public_callable_has_a_signature_and_type_hints(name):
         assert hints.keys() >= {"return"}
 
 
-def test_help_for_open_lists_the_accepted_sources():
+def test_the_signatures_of_open_and_follow_show_every_option_and_its_default():
     signature = inspect.signature(cordwood.open)
     options = {
         name: parameter.default

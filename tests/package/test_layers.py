@@ -54,7 +54,7 @@ def test_allows_imports_that_follow_the_rules(tmp_path):
     assert not list(layers.faults(path.parent))
 
 
-def test_reports_exceptions_to_the_import_rules_that_are_no_longer_needed(tmp_path, monkeypatch):
+def test_reports_unneeded_exceptions_to_the_import_rules(tmp_path, monkeypatch):
     monkeypatch.setattr(layers, "LACKS", {"cordwood.beam": {"cordwood._many", "cordwood._splits"}})
     path = tmp_path / "python" / "cordwood"
     path.mkdir(parents=True)

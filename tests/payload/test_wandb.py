@@ -196,7 +196,7 @@ def test_environment_records_are_merged_and_the_last_run_record_wins():
     assert (found["id"], found["notes"], found["tags"]) == ("r", None, [])
 
 
-def test_the_command_of_a_run_started_as_a_module_contains_dash_m():
+def test_the_command_contains_dash_m_if_the_run_was_started_as_a_module():
     record = message_of(environment={"program": "-m pkg.train", "args": ["a b"]})
     assert wandb.run([record])["command"] == "python -m pkg.train 'a b'"
 
@@ -281,7 +281,7 @@ def test_bytes_of_fields_unknown_to_wandb_are_counted():
     assert wandb.to_dict(message_of(history=inside))["unknown_len"] == 4
 
 
-def test_records_that_wandb_would_not_write_raise_an_error():
+def test_reading_a_record_that_wandb_would_not_write_raises_an_error():
     twice, no_json, deep, deeper = (HistoryRecord() for _ in range(4))
     nested = SummaryRecord()
     item(nested.update, ["a"] * 101, 1)
@@ -584,7 +584,7 @@ def test_decoder_accepts_only_a_buffer_and_a_payload_name():
     assert RecordDecoder("wandb-run").value(record) is None
 
 
-def test_names_with_lone_surrogates_are_escaped_and_must_remain_distinct():
+def test_lone_surrogates_in_names_are_escaped_and_duplicate_names_are_rejected():
     history = HistoryRecord()
     item(history.item, "a", r'{"\ud83d": ["\udcff\ud83d\ude00"]}')
     assert wandb.history_row(message_of(history=history)) == {"a": {r"\ud83d": ["\\udcff\U0001f600"]}}

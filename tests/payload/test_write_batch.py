@@ -416,7 +416,7 @@ def test_to_dict_values_are_json_serializable():
     ]
 
 
-def test_another_thread_can_use_an_iterator_while_an_error_is_created():
+def test_another_thread_can_use_an_iterator_while_an_error_is_being_created():
     """Creating an exception runs Python code, during which another thread may take a step."""
     steps = []
 

@@ -509,7 +509,7 @@ def test_an_empty_collection_is_written_as_an_empty_log(tmp_path):
 @pytest.mark.parametrize("length", [1, 2])
 @pytest.mark.parametrize("record_count", [0, 1, 2, 3])
 @pytest.mark.parametrize("options", [{"num_shards": 3}, {"num_shards": 3, "shard_name_template": "-SSS"}])
-def test_new_logs_replace_old_logs_of_any_length_even_if_shards_are_empty(options, record_count, length, tmp_path):
+def test_old_logs_of_any_length_are_replaced_even_if_new_logs_are_empty(options, record_count, length, tmp_path):
     """To Beam, a local file with the length and the final name of a new log is that log, which it then deletes."""
     names = [("a-%03d.log" if len(options) > 1 else "a-%05d-of-00003.log") % number for number in range(3)]
     for name in names:
@@ -886,7 +886,7 @@ class Halves:
 
 
 @pytest.mark.parametrize("on_corruption", ["skip", "salvage"])
-def test_a_runner_splits_ranges_while_they_are_read(on_corruption, tmp_path, monkeypatch):
+def test_a_runner_splits_ranges_while_they_are_being_read(on_corruption, tmp_path, monkeypatch):
     """Through the runner's own `split_manager`, in the environment in which Beam tests it."""
     rng = seeded("runner", on_corruption)
     path = write(tmp_path / "a.log", random_records(300, 40_000))

@@ -153,7 +153,7 @@ def test_a_saved_spark_table_can_be_read_by_its_path(spark, tmp_path):
         spark.sql("drop table if exists saved")
 
 
-def test_a_table_lists_the_records_omitted_by_decoding(spark, tmp_path):
+def test_a_table_lists_the_records_that_could_not_be_decoded(spark, tmp_path):
     write(tmp_path / "logs" / "a.log", [b'{"n": 1}', b"no json"])
     [row] = read(spark, tmp_path / "logs", decode="json", table="left_out").collect()
     assert (row.path, row.offset) == (str(tmp_path / "logs" / "a.log"), 15)
@@ -402,7 +402,7 @@ def test_a_stream_of_many_logs_uses_small_batches_and_short_offsets(spark, tmp_p
     assert all(len(path) + 200 >= len(json.dumps({path: text})) for path, text in offset.items())
 
 
-def test_damage_fails_the_stream(spark, tmp_path):
+def test_a_stream_fails_if_a_log_is_damaged(spark, tmp_path):
     write(tmp_path / "in" / "a.log", RECORDS[:100])
     damage(tmp_path / "in" / "a.log")
     with pytest.raises(PySparkException, match=r"a\.log"):

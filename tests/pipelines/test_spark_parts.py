@@ -47,7 +47,7 @@ def options(*paths, **given):
 # Options ---------------------------------------------------------------------------------------
 
 
-def test_options_are_text_and_have_the_same_defaults_as_the_library():
+def test_options_are_passed_as_text_and_have_the_same_defaults_as_in_the_library():
     assert options("/a.log") == Options(("/a.log",), "records", None, "raise", 128 << 20, {})
     text = {"on_corruption": "skip", "partition_len": "40000", "dialect": "rocksdb", "log_number": "7"}
     assert options("/a.log", **text) == Options(
@@ -525,7 +525,7 @@ def test_refuses_to_overwrite_a_directory_containing_other_files(directory):
 
 
 @pytest.mark.parametrize("name", ["part-00000.parquet", "part-two/mine.txt"])
-def test_overwriting_other_files_named_like_logs_is_rejected(directory, name):
+def test_refuses_to_overwrite_other_files_whose_names_resemble_those_of_logs(directory, name):
     """The files of Spark's own formats are named `part-...`, too."""
     (directory / name).parent.mkdir(parents=True)
     (directory / name).write_bytes(b"mine")

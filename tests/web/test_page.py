@@ -255,7 +255,7 @@ def test_page_and_command_give_the_same_error_for_a_file_that_is_not_a_log(page,
     assert drop(page, VECTORS / LOGS[1])["title"] == "No damage"
 
 
-def test_the_page_reports_a_log_file_named_after_another_log(page, tmp_path):
+def test_the_page_reports_a_log_file_that_has_the_name_of_another_log(page, tmp_path):
     path = tmp_path / "000015.log"
     path.write_bytes((VECTORS / "rocksdb/recycled/000014.log").read_bytes())
     found = drop(page, path)

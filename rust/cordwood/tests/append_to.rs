@@ -157,7 +157,7 @@ fn a_file_without_a_valid_fragment_is_not_truncated() {
 /// The first blocks are damaged, so neither the dialect nor the number of the log can be detected.
 /// No reader would read LevelDB fragments after its end.
 #[test]
-fn does_not_pad_a_log_of_undetectable_dialect() {
+fn does_not_pad_a_log_if_its_dialect_cannot_be_detected() {
     let mut file = Vec::new();
     let mut encoder = Encoder::with_format(0, LogFormat::new(Dialect::ROCKSDB).with_log_number(7)).unwrap();
     while file.len() < 10 * BLOCK_LEN {
@@ -385,7 +385,7 @@ fn a_padded_first_header_still_proves_that_a_file_is_a_log() {
 /// A valid fragment before the damage proves that the file is a log. An apparent header does not,
 /// if more bytes follow its record.
 #[test]
-fn only_pads_damage_that_follows_a_valid_fragment() {
+fn pads_damage_only_after_a_valid_fragment() {
     let whole = leveldb_log([b"one"]);
     let pad = || options().with_on_torn_tail(OnTornTail::PadToBlock);
     let (double, log) = open(&[&whole[..], &[0xff; 50]].concat(), pad());
@@ -469,7 +469,7 @@ fn opening_for_append_with_a_checkpoint_does_not_create_a_log() -> Result<(), Bo
 
 /// The header of a run file is not a torn tail, and the first record starts after it.
 #[test]
-fn can_append_to_a_run_file_without_any_complete_record() {
+fn can_append_to_a_run_file_that_contains_no_complete_record() {
     let whole = log_of(LogFormat::new(Dialect::WANDB), [b"one"]);
     let (double, log) = open(&whole[..7], options().with_on_torn_tail(OnTornTail::Refuse));
     log.expect("no record").append(b"one").expect("nothing fails");
@@ -588,7 +588,7 @@ fn rewrites_bytes_left_unsynced_by_a_failed_sync() -> Result<(), Error> {
 }
 
 #[test]
-fn ignores_an_earlier_failed_sync_if_the_file_is_shorter_or_new() -> Result<(), Error> {
+fn ignores_an_earlier_failed_sync_if_the_file_shrank_or_was_recreated() -> Result<(), Error> {
     for is_new in [false, true] {
         let (double, log) = create_known(2);
         log.append_sync(&[7; 100])?;
@@ -780,7 +780,7 @@ fn a_failed_sync_after_truncation_is_remembered() -> Result<(), Error> {
 /// receives that error, a sync in another thread succeeds, but does not prove that the bytes are on
 /// the disk.
 #[test]
-fn a_sync_is_not_trusted_if_a_truncation_received_its_error() -> Result<(), Error> {
+fn a_sync_is_not_trusted_if_its_error_was_reported_to_a_truncation() -> Result<(), Error> {
     let (double, log) = create_known(5);
     double.state().held_sync = Some(1);
     std::thread::scope(|scope| {

@@ -353,7 +353,7 @@ fn two_flipped_bits_in_a_block_lose_two_records() {
 /// If a header is completely destroyed, the later fragments of the block are searched for. LevelDB
 /// abandons the block at its first damage, so it does not report the second damage.
 #[test]
-fn leveldb_only_reports_the_first_damage_in_a_block() -> Result<(), Error> {
+fn leveldb_reports_only_the_first_damaged_region_in_a_block() -> Result<(), Error> {
     let mut log = Log::new([3, 4, 5, 6, 7].map(|len| noise(len, 1)));
     for damaged in [0, 2, 4] {
         log.bytes[log.records[damaged].start as usize + HEADER_LEN] ^= 1;
@@ -723,9 +723,9 @@ fn salvaged(reader: &mut Reader<SliceSource<'_>>) -> Vec<Result<(u64, bool), (u6
     all
 }
 
-/// By rule S1, a flipped bit of a length is undone only if a valid fragment or an end follows.
+/// By rule S1, a flipped bit of a length is corrected only if a valid fragment or an end follows.
 #[test]
-fn a_flipped_length_bit_is_not_undone_if_damage_follows() {
+fn a_flipped_length_bit_is_not_corrected_if_damage_follows() {
     let mut file = six();
     file[27 + 4] ^= 8; // the length of the second record
     file[54] ^= 0x55; // the checksum of the third one
@@ -757,7 +757,7 @@ fn records_after_damage_are_still_marked_as_salvaged_after_a_seek() {
 /// A bit is flipped in records of several fragments. One of the records is much longer than all
 /// records before it.
 #[test]
-fn a_flipped_bit_in_any_fragment_is_undone() {
+fn a_flipped_bit_in_any_fragment_is_repaired() {
     let long: Vec<u8> = (0..70_000_u32).map(|index| (index % 251) as u8).collect();
     let records = [
         vec![1; BLOCK_LEN - HEADER_LEN - 100],
@@ -803,7 +803,7 @@ fn every_repaired_fragment_of_a_record_is_reported() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_file_header_is_undone() {
+fn a_flipped_bit_in_a_file_header_is_repaired() {
     let file = [b":W&B\xe1\xbe\x00", &Wire::Ieee.full(b"one")[..]].concat();
     for at in 0..7 {
         for bit in 0..8 {
@@ -826,7 +826,7 @@ fn a_flipped_bit_in_a_file_header_is_undone() {
 
 /// It is copied as it was before the damage.
 #[test]
-fn a_flipped_bit_in_metadata_is_undone() {
+fn a_flipped_bit_in_metadata_is_repaired() {
     let metadata = Wire::Plain.fragment(130, &[1; 24]);
     let file = [Wire::Plain.full(b"one"), metadata, Wire::Plain.full(b"two")].concat();
     let mut damaged = file.clone();

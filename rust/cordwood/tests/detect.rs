@@ -357,7 +357,7 @@ fn a_damaged_last_fragment_does_not_determine_the_dialect() {
 /// A table ends with a magic number. At the end of the bytes that detection reads, the same number
 /// does not count.
 #[test]
-fn a_table_magic_number_only_counts_at_the_end_of_the_file() {
+fn a_table_magic_number_counts_only_at_the_end_of_the_file() {
     let mut file = noise(DETECT_LEN + 100);
     file[DETECT_LEN - 8..DETECT_LEN].copy_from_slice(b"\x57\xfb\x80\x8b\x24\x75\x47\xdb");
     let of = |file: &[u8]| match Reader::from_slice(file, ReadOptions::default()).format() {
@@ -985,7 +985,7 @@ fn range_detection_uses_the_next_block() {
 /// At the end of a block, a record contains the bytes of a valid fragment of another dialect. That
 /// fragment would end in the next block, which is impossible.
 #[test]
-fn a_fragment_that_crosses_a_block_does_not_determine_the_dialect() {
+fn a_fragment_that_crosses_a_block_boundary_does_not_determine_the_dialect() {
     const BLOCK: usize = 32_768;
     let last = Wire::Plain.part(4, &[b'y'; 100]);
     let crossing = Wire::Ieee.full(&last[..33]);

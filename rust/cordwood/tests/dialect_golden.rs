@@ -103,7 +103,7 @@ fn reads_the_golden_bytes_of_a_rocksdb_timestamp_size_record() {
 }
 
 #[test]
-fn reads_the_golden_bytes_of_a_rocksdb_predecessor_log_record() {
+fn reads_the_golden_bytes_of_a_rocksdb_predecessor_record() {
     let mut file = b"\xd1\x78\xb4\x95\x18\x00\x82".to_vec();
     for number in [4_u64, 130, 5] {
         file.extend(number.to_le_bytes());

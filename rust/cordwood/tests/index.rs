@@ -477,7 +477,7 @@ fn an_index_still_returns_its_records_after_the_log_grows() {
 
 /// If a record was damaged after indexing, no policy returns another record in its place.
 #[test]
-fn reading_a_record_damaged_after_indexing_fails() {
+fn reading_a_record_fails_if_it_was_damaged_after_indexing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let mut random = Random(7);
@@ -521,7 +521,7 @@ fn reading_a_record_damaged_after_indexing_fails() {
 
 /// Under this policy, reading from another place would return other records.
 #[test]
-fn reading_fails_if_the_log_was_replaced_by_a_log_of_equal_length() {
+fn reading_fails_if_the_log_was_replaced_by_another_log_of_the_same_length() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     let log = log_of(&vec![vec![b'x'; 10]; 3000], Dialect::LEVELDB.into());

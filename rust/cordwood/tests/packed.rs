@@ -163,7 +163,7 @@ fn vector_6() -> Vec<u8> {
 
 #[test]
 #[cfg(feature = "zstd")]
-fn vector_6_records_and_containers_can_alternate() {
+fn vector_6_shows_that_records_and_containers_can_alternate() {
     check(
         &vector_6(),
         &[
@@ -343,7 +343,7 @@ fn vector_12_a_container_over_256_mib_is_rejected_under_every_policy() {
 
 /// The rest of the log may have been written in the later version.
 #[test]
-fn a_newer_mark_after_a_record_causes_an_error_at_its_offset() {
+fn a_newer_mark_after_a_record_causes_an_error_at_the_offset_of_the_mark() {
     let file = [&mark(1, 0)[..], OK, &mark(2, 0), OK].concat();
     for policy in [
         OnCorruption::Fail,
@@ -480,7 +480,7 @@ fn splitting_a_damaged_packed_log_anywhere_yields_the_same_records() {
 }
 
 #[test]
-fn seek_makes_the_record_at_that_offset_next() {
+fn after_a_seek_the_record_at_that_offset_is_returned_next() {
     let file = three_blocks();
     for detected in [None, Some(Dialect::PACKED)] {
         let options = options().with_dialect(detected);

@@ -161,7 +161,7 @@ fn a_container_needs_one_offset_per_record() {
 }
 
 #[test]
-fn fragments_of_a_container_and_a_record_are_never_joined() {
+fn fragments_of_a_container_are_never_joined_with_fragments_of_a_record() {
     let whole = container(0, 2, &body(&[b"ab", b"cd"]));
     let (head, tail) = whole.split_at(3);
     let plain = |kind, payload: &[u8]| Wire::Plain.fragment(kind, payload);
@@ -340,7 +340,7 @@ fn a_container_of_several_fragments_is_rejected_on_every_read() {
 
 /// In both cases, the byte that names the codec may be wrong.
 #[test]
-fn an_unknown_codec_is_damage_after_other_damage_or_without_checksum_verification() {
+fn an_unknown_codec_is_damage_if_other_damage_precedes_it_or_checksums_are_not_verified() {
     let mut damaged = Wire::Plain.full(&[b'x'; 20]);
     damaged[10] ^= 3;
     let unknown = unknown_codec();
@@ -643,7 +643,7 @@ fn a_follower_returns_a_container_once_it_is_fully_written() {
 }
 
 #[test]
-fn undoing_a_flipped_bit_restores_every_record_in_the_container() {
+fn flipping_a_bit_back_restores_every_record_in_the_container() {
     let directory = tempfile::tempdir().unwrap();
     let file = log();
     let all = verify(SliceSource::new(&file), &ReadOptions::default()).unwrap();
@@ -768,7 +768,7 @@ fn a_newer_format_version_is_rejected_at_any_start_offset() {
 
 /// Salvaged containers are left out as a whole, and their records are counted.
 #[test]
-fn skipping_damage_returns_all_records_except_the_salvaged_ones() {
+fn skip_returns_the_same_records_as_salvage_except_the_salvaged_ones() {
     let file = log();
     let salvaging = options().with_on_corruption(OnCorruption::Salvage);
     for at in (20..file.len()).step_by(1_931) {

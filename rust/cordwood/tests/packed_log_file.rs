@@ -311,7 +311,7 @@ fn a_failed_append_does_not_lose_records_in_an_open_container() {
 /// The first record is in an open container. Without a sync, the second record could be added to
 /// that container.
 #[test]
-fn append_sync_writes_the_record_to_disk() {
+fn a_synced_append_writes_the_record_to_disk() {
     for format in FORMATS {
         let double = Double::default();
         let log =

@@ -353,7 +353,7 @@ fn leveldb_len(steps: &[Step]) -> u64 {
 
 /// The vectors are written by hand, from the page.
 #[test]
-fn encoder_output_matches_the_format_page_vectors() {
+fn encoder_output_matches_the_vectors_on_the_format_page() {
     let packed = |records: &[&[u8]]| {
         let steps: Vec<_> = records.iter().map(|record| Step::Append(record.to_vec())).collect();
         encoder(&steps, false)

@@ -112,7 +112,7 @@ fn a_position_is_still_valid_in_a_grown_or_copied_log() {
 }
 
 #[test]
-fn the_error_for_a_replaced_log_has_an_offset_before_the_position() {
+fn the_error_for_a_replaced_log_gives_an_offset_before_the_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.log");
     for format in formats() {
@@ -320,7 +320,7 @@ fn a_follower_continues_in_a_copy_of_its_directory() {
 
 /// The segments have the same names, but the segment that is followed has been removed.
 #[test]
-fn a_follower_fails_if_a_pruned_log_replaces_its_log() {
+fn a_follower_fails_if_its_log_is_replaced_by_a_pruned_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, other) = (directory.path().join("log"), directory.path().join("other"));
     let format = LogFormat::new(Dialect::LEVELDB);

@@ -156,7 +156,7 @@ fn debug_output_abbreviates_a_long_record() -> Result<(), Error> {
 
 /// The blocks of `wandb_old` start at offset 7, so they end 7 bytes later than LevelDB's blocks.
 #[test]
-fn the_lengths_in_stat_add_up_if_a_torn_old_run_file_ends_in_a_trailer() -> Result<(), cordwood_log::Error> {
+fn the_lengths_in_stat_add_up_for_a_torn_wandb_old_log_that_ends_in_a_trailer() -> Result<(), cordwood_log::Error> {
     let file = [
         b":W&B\xe1\xbe\x00".as_slice(),
         &Wire::Ieee.fragment(2, &[b'x'; 32_755]),
@@ -454,7 +454,7 @@ fn records_after_a_seek_are_not_marked_as_salvaged() {
 
 /// The bytes after the first record are damage or an older log, which the next block decides.
 #[test]
-fn seeking_discards_damage_that_is_not_yet_reported() {
+fn seeking_discards_damage_that_has_not_been_reported_yet() {
     let own = Wire::Recyclable(5);
     let mut file = own.full(b"a");
     file.resize(32_768, 0xff);
@@ -783,7 +783,7 @@ impl Random {
 /// For every file in any dialect, `skip` returns the records that `salvage` returns without a mark.
 /// A single reading with `salvage` therefore shows which records LevelDB's rule drops.
 #[test]
-fn skipping_damage_returns_all_records_except_the_salvaged_ones() {
+fn skip_returns_the_same_records_as_salvage_except_the_salvaged_ones() {
     let (plain, ieee) = (vec![Wire::Plain], vec![Wire::Ieee]);
     let numbered = |own: Wire| {
         vec![
@@ -1483,7 +1483,7 @@ fn damage_at_the_end_of_a_log_with_synced_offsets_is_reported_as_a_torn_tail() {
 
 /// Its checksum is valid for the length before a bit was flipped, so it is not torn.
 #[test]
-fn a_last_fragment_with_a_flipped_length_bit_is_damaged_not_torn() {
+fn a_last_fragment_with_a_flipped_length_bit_counts_as_damaged_rather_than_torn() {
     let mut last = Wire::Recyclable(5).full(b"last");
     last[4] ^= 0x40;
     let file = [Wire::Recyclable(5).full(b"own"), last].concat();
@@ -1596,7 +1596,7 @@ fn salvaging_continues_after_a_stale_fragment() {
 /// the form of its fragments. Fragments after damage must not be taken for fragments of an older
 /// log, not even by a range that starts with them.
 #[test]
-fn an_unverified_bad_checksum_does_not_make_later_fragments_stale() {
+fn a_bad_checksum_does_not_make_later_fragments_stale_if_verification_is_off() {
     for wire in [Wire::Recyclable(5), Wire::Synced(5, 0)] {
         let mut file = wire.full(b"first");
         file[0] ^= 1;

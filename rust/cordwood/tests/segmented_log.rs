@@ -180,7 +180,7 @@ fn extend_moves_on_to_the_next_segment_when_one_is_full() -> Result<(), Error> {
 
 /// When the segment was started, the records that required a sync were already synced.
 #[test]
-fn records_in_an_earlier_segment_do_not_make_extend_sync_a_new_segment() -> Result<(), Error> {
+fn extend_does_not_sync_a_new_segment_because_of_records_in_an_earlier_one() -> Result<(), Error> {
     let (_, log) = create(options().with_sync(SyncPolicy::EveryBytes(90)));
     assert_eq!(log.extend((0..12).map(number))?, 12);
     assert_eq!((log.offset(), log.durable_offset()), (120, 100));
@@ -400,7 +400,7 @@ fn an_unusable_lock_file_returns_the_os_error() {
 }
 
 #[test]
-fn waiting_for_an_offset_syncs_only_if_it_is_in_the_last_segment() -> Result<(), Error> {
+fn waiting_for_an_offset_triggers_a_sync_only_if_the_offset_is_in_the_last_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     log.close()?;
@@ -628,7 +628,7 @@ fn the_next_rotation_retries_a_failed_removal() {
 }
 
 #[test]
-fn a_failed_directory_sync_after_segments_expire_marks_the_log_as_failed() {
+fn the_log_is_marked_as_failed_if_the_directory_sync_fails_after_segments_expire() {
     let (directory, log) = create(options().with_retention_bytes(0));
     fill(&log, 0..10);
     // The first result is for syncing the name of the new segment.
@@ -891,7 +891,7 @@ fn a_last_segment_containing_a_few_bytes_of_text_is_padded() {
 /// If the directory already had its lock file, the segment is a part of the log. Otherwise, it is a
 /// file of another format.
 #[test]
-fn the_last_segment_is_padded_if_it_contains_text_and_the_lock_file_existed() {
+fn a_last_segment_containing_text_is_padded_if_the_lock_file_already_existed() {
     for had_lock in [false, true] {
         let directory = DirectoryDouble::with_files([(0, b"a line of text\n".repeat(100))]);
         directory.state().had_lock = had_lock;
@@ -981,7 +981,7 @@ fn a_missing_middle_segment_is_damage_but_a_missing_first_segment_is_not() -> Re
 }
 
 #[test]
-fn a_crash_during_pruning_only_removes_the_oldest_segments() -> Result<(), Error> {
+fn a_crash_during_pruning_loses_only_the_oldest_segments() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..45);
     let before = directory.ops().len();
@@ -1154,7 +1154,7 @@ fn bytes_left_unsynced_by_an_earlier_process_are_rewritten() -> Result<(), Error
 }
 
 #[test]
-fn a_failed_write_is_undone_in_its_segment() -> Result<(), Error> {
+fn the_bytes_of_a_failed_write_are_removed_from_the_segment() -> Result<(), Error> {
     let (directory, log) = create(options());
     fill(&log, 0..15);
     directory.file(100).state().write_faults = [Fault::ErrorAfter(5, ENOSPC)].into();

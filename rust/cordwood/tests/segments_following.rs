@@ -101,7 +101,7 @@ fn a_follower_reads_all_later_segments_no_matter_where_it_starts() {
 }
 
 #[test]
-fn a_follower_reads_each_segment_to_its_end_before_the_next_one() {
+fn a_follower_reads_each_segment_to_its_end_before_starting_the_next_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let (one, two) = (file_of(&[b"one"]), file_of(&[b"two"]));
     write(directory.path(), 0, &one);
@@ -261,7 +261,7 @@ fn does_not_return_bytes_past_the_start_of_the_next_segment() {
 /// A segment has the records [0, 10), [10, 40024) and [40024, 40034). Each row of the table has the
 /// flipped byte and the events by `docs/format/reading.md`.
 #[test]
-fn damage_in_an_older_segment_only_loses_records_in_its_block() {
+fn damage_in_an_older_segment_affects_only_the_records_in_its_block() {
     const BLOCK: u64 = 32_768;
     type Part = (u64, u64, &'static str);
     let cases: [(usize, &[Part]); 3] = [
@@ -474,7 +474,7 @@ fn a_follower_keeps_looking_for_the_next_file_in_a_copied_directory() {
 
 #[cfg(unix)]
 #[test]
-fn a_follower_only_accepts_a_file_or_a_directory() {
+fn a_follower_accepts_only_a_file_or_a_directory() {
     let error = Follower::open("/dev/null").expect_err("a device");
     assert!(
         matches!(&error.kind, ErrorKind::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput),

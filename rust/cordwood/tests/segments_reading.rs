@@ -214,7 +214,7 @@ fn a_missing_segment_is_reported_as_one_region() {
 }
 
 #[test]
-fn a_reader_that_stops_at_damage_ends_at_a_missing_segment() {
+fn a_reader_with_the_stop_policy_ends_at_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (seen, end) = events(&mut log.open(OnCorruption::Stop));
@@ -232,7 +232,7 @@ fn a_reader_that_stops_at_damage_ends_at_a_missing_segment() {
 }
 
 #[test]
-fn truncating_a_segment_only_loses_the_truncated_records() {
+fn truncating_a_segment_loses_only_the_truncated_records() {
     for format in formats() {
         let mut log = Log::new(5_000, format);
         let (origin, whole) = log.files[1].clone();
@@ -432,7 +432,7 @@ fn reading_a_pruned_offset_reports_where_the_log_now_starts() {
 }
 
 #[test]
-fn a_range_only_reports_its_own_part_of_a_missing_segment() {
+fn a_range_reports_only_its_own_part_of_a_missing_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     log.remove(1);
     let (missing, next) = (log.files[1].0, log.files[2].0);
@@ -494,7 +494,7 @@ fn a_reader_fails_if_its_next_segment_was_pruned() {
 
 /// Pruning removes the oldest segments first, so this segment cannot have been pruned.
 #[test]
-fn removing_a_middle_segment_causes_an_error_with_its_path() {
+fn removing_a_middle_segment_causes_an_error_that_contains_the_path_of_the_segment() {
     let log = Log::new(0, Dialect::LEVELDB.into());
     let mut reader = log.open(OnCorruption::Fail);
     log.remove(1);
@@ -753,7 +753,7 @@ fn destroyed(mut file: Vec<u8>) -> [(&'static str, Vec<u8>); 4] {
 }
 
 #[test]
-fn the_later_segments_are_still_read_if_one_is_destroyed() {
+fn the_segments_after_a_destroyed_one_are_still_read() {
     let one = |data: &[u8]| file_of(&[data.to_vec()], Dialect::LEVELDB.into());
     let (first, second, third) = (one(&[1; 100]), one(&[2; 600]), one(&[3; 100]));
     let (at_second, at_third) = (first.len() as u64, (first.len() + second.len()) as u64);
@@ -815,7 +815,7 @@ fn open_reports_a_destroyed_last_segment_in_any_directory() {
 }
 
 #[test]
-fn a_stray_file_prevents_opening_a_log_but_not_using_an_open_log() {
+fn a_stray_file_prevents_opening_a_log_but_does_not_affect_open_logs() {
     let log = Log::new(107, Dialect::LEVELDB.into());
     let writer = SegmentedLog::open(log.path(), LogFileOptions::default()).expect("a writer");
     let mut reader = log.open(OnCorruption::Fail);

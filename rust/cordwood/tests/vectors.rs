@@ -304,7 +304,7 @@ fn are_read_slowly(files: &[OnDisk]) {
 /// The name of the file states which log it is. The contents do not, because the file was renamed
 /// to be recycled and has not been written to yet.
 #[test]
-fn a_file_renamed_for_recycling_only_contains_stale_bytes() {
+fn a_file_renamed_for_recycling_contains_only_stale_bytes() {
     let directory = tempfile::tempdir().expect("a directory");
     let renamed = directory.path().join("000015.log");
     std::fs::copy(directory_of_vectors().join("rocksdb/recycled/000014.log"), &renamed).expect("a copy");

@@ -91,7 +91,7 @@ fn a_column_has_the_common_type_of_its_values() {
 }
 
 #[test]
-fn integers_are_only_stored_as_floats_if_nothing_is_lost() {
+fn integers_are_stored_as_floats_only_if_no_precision_is_lost() {
     let of = |values: [&str; 2]| {
         types(
             &values
@@ -248,7 +248,7 @@ fn columns_follow_the_order_of_the_selection() {
 }
 
 #[test]
-fn a_batch_only_exceeds_the_cell_limit_for_a_single_large_row() {
+fn a_batch_exceeds_the_cell_limit_only_if_a_single_row_is_too_large() {
     let mut builder = Builder::new([("a", Type::List(Box::new(Type::Int)))], 6);
     let mut add = |record: &str| of_json(record, |row| builder.add(row));
     assert_eq!(add(r#"{"a": [1, 2]}"#), Some(Ok(true)));
@@ -361,7 +361,7 @@ fn given_columns<const COUNT: usize>(types: [(&str, Type); COUNT], records: &[&s
 }
 
 #[test]
-fn a_typed_column_only_accepts_values_it_can_store_unchanged() {
+fn a_typed_column_accepts_only_values_it_can_store_unchanged() {
     let int8 = || given("int8", Type::Int, Fits::Integers(8), true);
     let found = given_columns(
         [("a", int8())],

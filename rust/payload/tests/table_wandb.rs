@@ -151,7 +151,7 @@ fn the_last_run_record_wins_and_environments_are_merged() {
 }
 
 #[test]
-fn commands_are_quoted_where_a_shell_needs_it() {
+fn commands_are_quoted_where_the_shell_requires_it() {
     let command = |program: &str, args: &[&str]| {
         let mut content = field(6, program.as_bytes());
         args.iter().for_each(|text| content.extend(field(5, text.as_bytes())));
@@ -348,7 +348,7 @@ fn an_unreadable_metric_does_not_affect_the_other_metrics() {
 }
 
 #[test]
-fn output_lines_have_the_time_of_their_first_piece() {
+fn each_output_line_is_stamped_with_the_time_of_its_first_piece() {
     let records = [
         output(true, 1, "one"),
         output(false, 2, "\r50%"),
@@ -374,7 +374,7 @@ fn output_lines_have_the_time_of_their_first_piece() {
 }
 
 #[test]
-fn faults_in_a_repeated_step_are_only_reported_once() {
+fn faults_in_a_repeated_step_are_reported_only_once() {
     let items = [("loss", "0.5"), ("bad", ""), ("_step", "3")];
     let items: Vec<u8> = items
         .iter()

@@ -262,7 +262,7 @@ fn rejects_every_unknown_tag() {
 }
 
 #[test]
-fn rejects_encoding_an_operation_from_the_other_engine() {
+fn encoding_an_operation_from_the_other_engine_is_rejected() {
     for (engine, other) in [(Engine::RocksDb, Engine::Pebble), (Engine::Pebble, Engine::RocksDb)] {
         let known: Vec<&[u8]> = operations(other).iter().map(|(bytes, ..)| *bytes).collect();
         for (bytes, operation, ..) in operations(engine) {

@@ -231,7 +231,7 @@ fn d1_only_the_process_that_opened_the_writer_changes_the_file() {
 }
 
 #[test]
-fn d3_opening_for_append_does_not_truncate_synced_bytes_with_a_flipped_bit() {
+fn d3_opening_for_append_does_not_truncate_synced_bytes_that_contain_a_flipped_bit() {
     assert_holds(Rule::OpeningKeepsSyncedRecords);
 }
 
@@ -261,7 +261,7 @@ fn written_records_survive_killing_any_process() {
 }
 
 #[test]
-fn readers_only_return_appended_records_and_never_repeat_a_record() {
+fn readers_return_only_appended_records_and_never_repeat_a_record() {
     assert_holds(Rule::NothingInvented);
 }
 
