@@ -149,23 +149,39 @@ shutil.copytree(ROOT / "python" / "cordwood", SOURCES, ignore=PRIVATE)
 
 
 def replace(name: str, pattern: str, by: str) -> None:
-    """Replaces all matches in one of the copied files."""
-    text = (SOURCES / name).read_text(encoding="utf-8")
-    (SOURCES / name).write_text(re.sub(pattern, by, text, flags=re.MULTILINE), encoding="utf-8")
+    """Replaces all matches in one of the copied files, which must have one."""
+    text, count = re.subn(pattern, by, (SOURCES / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    if not count:
+        sys.exit(f"{name} has no match for {pattern}: repair docs/conf.py")
+    (SOURCES / name).write_text(text, encoding="utf-8")
 
 
+def replace_all(directory: str, text: str, pattern: str, by: str) -> None:
+    """Replaces all matches in the files of a directory that contain this text."""
+    for each in SOURCES.glob(f"{directory}/*.py"):
+        if text in each.read_text(encoding="utf-8"):
+            replace(each.relative_to(SOURCES).as_posix(), pattern, by)
+
+
+IN_STORE = "RangeReadable | FsspecFile | tuple[ObjectStore, str]"
 replace("_native.pyi", r"^from (?:cordwood[\w.]*|_typeshed) import (\([^)]*\)|.*)\n", "")
-for each in SOURCES.glob("payload/*.py"):
-    replace(f"payload/{each.name}", r"`docs/([\w/]+)\.md`", r":doc:`/\1`")
-replace("_native.pyi", r"^_Object: TypeAlias = (.*)\n.*\n", "")
-replace(
-    "_native.pyi", r"\b_Object\b", "ReadableBuffer | Readable | RangeReadable | FsspecFile | tuple[ObjectStore, str]"
-)
+replace("_native.pyi", r"^_(?:Object|InStore): TypeAlias = .*\n\"\"\".*\n", "")
+replace("_native.pyi", r"\b_Object\b", f"ReadableBuffer | Readable | {IN_STORE}")
+replace("_native.pyi", r"\b_InStore\b", IN_STORE)
 replace("compat/wandb.py", r"\b_Path\b(?!:)", "str | bytes | os.PathLike[str] | os.PathLike[bytes]")
 replace("compat/wandb.py", r"(?<=obj: )_Message", "Any")
 replace("compat/appengine.py", r"(?<=: )_Writable", "Any")
 replace("typing.py", r"from _typeshed import .*", "pass")
-replace("__init__.py", r"(?<=many import Results, info), (.*)$", r"\nfrom cordwood._native import \1")
+replace_all("payload", "`docs/", r"`docs/([\w/]+)\.md`", r":doc:`/\1`")
+# autoapi takes the names from one list, and does not look at imports for type checkers.
+replace_all("**", "__all__ +=", r"\]\n__all__ \+= \[", ", ")
+replace("__init__.py", r"^if TYPE_CHECKING:\n", "")
+replace("__init__.py", r"^    (?=from cordwood\._)", "")
+replace("__init__.py", r"(?<=_many import Results), (.*)$", r"\nfrom cordwood._native import \1")
+# These modules import the package that imports them.
+replace_all("_evidence", "from cordwood import ", r"^from cordwood import .*\n", "")
+replace_all("_map", "from cordwood import ", r"^from cordwood import .*\n", "")
+replace("_evidence/__init__.py", r"\) -> Evidence:", ") -> cordwood.Evidence:")
 
 
 class Docstring(napoleon.GoogleDocstring):
@@ -219,6 +235,9 @@ PythonDomain.get_objects = one_for_each_name
 
 def describe(_app, page: str, _template, context: dict, document) -> None:
     """Adds a page's first paragraph as its description, and a card that is shown wherever the page is linked."""
+    if page.startswith("reference/api/"):
+        # The page is generated, so the repository has no source to link to.
+        context["page_source_suffix"] = ""
     paragraph = next(document.findall(nodes.paragraph), None) if document else None
     if paragraph is None:
         return

@@ -1,11 +1,13 @@
 """Checks the built site.
 
-Every link within it leads to a page and a place on it, no page loads from another host, and the reference has no
-private names. `make docs` runs it.
+Every link within it leads to a page and a place on it, no page loads from another host, and the reference has all
+public names and no private ones. `make docs` runs it.
 """
 
+import ast
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -49,7 +51,25 @@ class Page(HTMLParser):
             self.loaded.add(named[LOADED[tag]])
 
 
-def problems(site: Path) -> list[str]:
+PACKAGE = Path(__file__).parent.parent / "python" / "cordwood"
+
+
+def public_names(package: Path) -> Iterator[str]:
+    """The full names in the `__all__` of each public module of a package, without those such as `__version__`."""
+    for path in sorted(package.rglob("*.py")):
+        module = [package.name, *path.relative_to(package).with_suffix("").parts]
+        module = module[:-1] if module[-1] == "__init__" else module
+        if any(part.startswith("_") or part == "cli" for part in module):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            if isinstance(target, ast.Name) and target.id == "__all__":
+                names = ast.literal_eval(node.value)
+                yield from (".".join([*module, name]) for name in names if not name.startswith("__"))
+
+
+def problems(site: Path, names: Iterable[str] = ()) -> list[str]:
+    """The problems of a site whose reference must have these names."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
@@ -68,6 +88,8 @@ def problems(site: Path) -> list[str]:
                 found.append(f"{name} links to a file that does not exist: {link}")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids:
                 found.append(f"{name} links to a place that does not exist: {link}")
+    ids = {each for path, page in pages.items() if "api/" in path.as_posix() for each in page.ids}
+    found += [f"the reference does not have {name}" for name in names if name not in ids]
     for path in sorted(site.rglob("*.css")):
         urls = re.findall(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8"))
         found += [f"{path.relative_to(site).as_posix()} loads from another host: {url}" for url in urls]
@@ -75,5 +97,5 @@ def problems(site: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    found = problems(Path(sys.argv[1]).resolve())
+    found = problems(Path(sys.argv[1]).resolve(), public_names(PACKAGE))
     sys.exit("".join(f"site-check: {problem}\n" for problem in found) or 0)

@@ -112,6 +112,22 @@ def test_the_site_check_reports_a_private_name_in_the_api_reference(tmp_path):
     assert problems(tmp_path) == [f"{text}_Object", f"{text}cordwood._native.Reader"]
 
 
+def test_the_site_check_reports_a_public_name_that_the_api_reference_lacks(tmp_path):
+    from site_check import problems, public_names
+
+    package = tmp_path / "cordwood"
+    package.mkdir()
+    (package / "__init__.py").write_text('__all__ = ["__version__", "open"]\n__all__ += ["stat"]\n')
+    (package / "types.py").write_text('__all__ = ["Stat"]')
+    for private in ("_open.py", "cli.py"):
+        (package / private).write_text('__all__ = ["other"]')
+    names = list(public_names(package))
+    assert names == ["cordwood.open", "cordwood.stat", "cordwood.types.Stat"]
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "page.html").write_text('<p id="cordwood.open"><p id="cordwood.types.Stat">')
+    assert problems(tmp_path, names) == ["the reference does not have cordwood.stat"]
+
+
 def test_the_site_check_reports_a_style_sheet_that_loads_files_from_another_host(tmp_path):
     from site_check import problems
 
