@@ -221,7 +221,7 @@ class PayloadError(CordwoodError, ValueError):
 
     Attributes:
         path: Always `None`, because a record can come from anywhere.
-        offset: The offset of the unreadable part in bytes, counted from the start of the record, not of the file.
+        offset: The offset of the unreadable part in bytes, from the start of the record.
         length: The number of affected bytes, starting at `offset`.
         reason: Why these bytes cannot be decoded.
 

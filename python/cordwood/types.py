@@ -298,7 +298,7 @@ class FragmentKind(StrEnum):
         UNKNOWN: A fragment whose type the dialect does not define.
         END_TRAILER: The end of a closed Pebble log.
         FILE_HEADER: The file header, in dialects that have one. It isn't a fragment.
-        TRAILER: The last bytes of a block, which are too few for a header. They are not a fragment.
+        TRAILER: The last bytes of a block if there is no room for a header. They are not a fragment.
         ZEROS: Zeros that are not a fragment.
         REST: Bytes that are not a fragment because they have no plausible header.
     """

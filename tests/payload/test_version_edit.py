@@ -279,7 +279,7 @@ def test_a_rocksdb_manifest_lists_exactly_the_existing_files(tmp_path):
         handle.close()
 
 
-def test_edits_about_rocksdb_blob_files_are_decoded(tmp_path):
+def test_edits_with_rocksdb_blob_files_are_decoded(tmp_path):
     directory = tmp_path / "db"
     settings = {
         "enable_blob_files": True,

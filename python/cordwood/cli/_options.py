@@ -162,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Prints two lines about an invalid command line, and exits. By default, argparse prints the full usage."""
+        """Reports an invalid command line in two lines and exits. By default, argparse prints the full usage."""
         complain(message)
         self.exit(Status.USAGE, f"  see: {self.prog} --help\n")
 

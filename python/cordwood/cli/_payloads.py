@@ -28,9 +28,10 @@ def report_engine(name: str, text: str) -> None:
 
 
 def other_payload(record: bytes, payload: Payload, dialect: str | None) -> str | None:
-    """Returns the kind of a record and the option that decodes it, if `--as` specifies another kind.
+    """Checks whether a record is of a different kind than `--as` specifies.
 
-    Returns `None` if the kind is unknown or ambiguous. In some dialects, all records are of one kind, even if a record
+    Returns this kind and the option that decodes it. Returns `None` if the record is of the right kind, or if its kind
+    is unknown or ambiguous. In some dialects, all records are of one kind, even if a record
     can also be decoded as another kind.
     """
     wanted = payload.kind

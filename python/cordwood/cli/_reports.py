@@ -1,4 +1,4 @@
-"""Prints the results of reading a log: on stdout, on stderr, and as JSON."""
+"""Prints the results of reading a log to stdout and stderr, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def state_of_log(
 
 
 def salvaged_text(count: int, engine: Engine | None = None) -> str:
-    """Returns a message about records that follow damage in their block. Names RocksDB and Pebble, but not LevelDB."""
+    """Returns a message about records after damage in the same block. Names RocksDB and Pebble, but not LevelDB."""
     where, them = ("1 record follows damage in its block", "it")
     if count > 1:
         where, them = (f"{count:,} records follow damage in their blocks", "them")

@@ -475,7 +475,7 @@ class _ArrowSink:
             self._writer.write_batch(made)
 
     def _write_after(self, earlier: Any, batch: Any) -> None:
-        """Writes a batch in the second thread, or raises the error of an earlier batch that failed."""
+        """Writes a batch in the second thread. If an earlier batch failed, raises its error instead."""
         if earlier is not None:
             earlier.result()
         self._writer.write_batch(batch)

@@ -68,7 +68,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 ///     on_rotation: How to react to a rotation. A rotation means that the file at the path has been
 ///         replaced or removed. The follower reacts to this only after it has returned everything
 ///         in the old file. `"raise"`: raise `LogRotatedError`. `"reopen"`: wait until there is a
-///         file at the path, and continue at its start. `tell`, `skipped` and `outcome` then
+///         file at the path, and read it from its start. `tell`, `skipped` and `outcome` then
 ///         describe the new file. If a new file appears at the path and is replaced before the next
 ///         poll, the follower silently misses it. Use `"reopen"` only if the time between rotations
 ///         is much longer than `poll_interval`. `"stop"`: end the iteration for good, and report

@@ -136,9 +136,9 @@ pub(super) struct Reading<'a> {
 }
 
 impl ReadAhead {
-    /// Returns the next finding, or `None` if the core's reader has to look for it. Fails if a
-    /// signal handler raises an exception or no thread can be started. Without `py`, the source
-    /// must be a file.
+    /// Returns the next finding. Returns `None` if this object can't, in which case the core's
+    /// reader must be used. Fails if a signal handler raises an exception or no thread can be
+    /// started. Without `py`, the source must be a file.
     pub(super) fn next(&mut self, py: Option<Python<'_>>, reading: &Reading<'_>) -> Result<Option<Ahead>, Stop> {
         let is_of_this_process = self.pipeline.as_ref().is_none_or(Pipeline::is_of_this_process);
         if self.position != Some(reading.position) || !self.is_for(reading.batches) || !is_of_this_process {

@@ -187,7 +187,7 @@ impl<'v> View<'v> {
     }
 }
 
-/// Returns the key of a nested entity, or `None` for a Firestore map, whose key is empty.
+/// Returns the key of a nested entity. Returns `None` for a Firestore map, which has an empty key.
 fn key_of_map<'v>(entity: &'v Entity<'v>) -> Option<&'v EntityKey<'v>> {
     let key = entity.key.as_ref()?;
     (*key != EntityKey::default()).then_some(key)

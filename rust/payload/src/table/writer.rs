@@ -337,7 +337,7 @@ impl Table {
         self.rows.stop.as_ref()
     }
 
-    /// Checks whether the table writes its rows and doesn't just learn their columns. If it isn't
+    /// Checks whether the table writes its rows rather than only learning their columns. If it isn't
     /// open at the end, either a later row needed a new column or the first records had no columns.
     /// In that case, create another table with all [columns](Table::columns).
     pub fn is_open(&self) -> bool {
