@@ -158,9 +158,11 @@ def replace(name: str, pattern: str, by: str) -> None:
 
 def replace_all(directory: str, text: str, pattern: str, by: str) -> None:
     """Replaces all matches in the files of a directory that contain this text."""
-    for each in SOURCES.glob(f"{directory}/*.py"):
-        if text in each.read_text(encoding="utf-8"):
-            replace(each.relative_to(SOURCES).as_posix(), pattern, by)
+    found = [each for each in SOURCES.glob(f"{directory}/*.py") if text in each.read_text(encoding="utf-8")]
+    for each in found:
+        replace(each.relative_to(SOURCES).as_posix(), pattern, by)
+    if not found:
+        sys.exit(f"{directory} has no {text!r}: repair docs/conf.py")
 
 
 IN_STORE = "RangeReadable | FsspecFile | tuple[ObjectStore, str]"

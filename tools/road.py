@@ -37,7 +37,8 @@ class Road:
             self._imports.depth = depth + (1 if event == "call" else -1)
         # The body of a class is not optimized.
         elif event == "call" and not depth and code.co_flags & inspect.CO_OPTIMIZED:
-            self.entered.setdefault(code.co_filename.removeprefix(PACKAGE), code.co_qualname)
+            file = Path(code.co_filename.removeprefix(PACKAGE)).as_posix()
+            self.entered.setdefault(file, code.co_qualname)
 
 
 def traced(arguments: list[str]) -> dict[str, str]:

@@ -55,17 +55,21 @@ PACKAGE = Path(__file__).parent.parent / "python" / "cordwood"
 
 
 def public_names(package: Path) -> Iterator[str]:
-    """The full names in the `__all__` of each public module of a package, without those such as `__version__`."""
+    """The full names in the `__all__` of each public module of a package, or else those that it defines."""
     for path in sorted(package.rglob("*.py")):
         module = [package.name, *path.relative_to(package).with_suffix("").parts]
         module = module[:-1] if module[-1] == "__init__" else module
         if any(part.startswith("_") or part == "cli" for part in module):
             continue
+        listed: list[str] = []
+        defined: list[str] = []
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-            if isinstance(target, ast.Name) and target.id == "__all__":
-                names = ast.literal_eval(node.value)
-                yield from (".".join([*module, name]) for name in names if not name.startswith("__"))
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
+            name = getattr(target, "id", getattr(target, "name", "_"))
+            if name == "__all__":
+                listed += ast.literal_eval(node.value)
+            defined.append(name)
+        yield from (".".join([*module, name]) for name in listed or defined if not name.startswith("_"))
 
 
 def problems(site: Path, names: Iterable[str] = ()) -> list[str]:
@@ -88,7 +92,7 @@ def problems(site: Path, names: Iterable[str] = ()) -> list[str]:
                 found.append(f"{name} links to a file that does not exist: {link}")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids:
                 found.append(f"{name} links to a place that does not exist: {link}")
-    ids = {each for path, page in pages.items() if "api/" in path.as_posix() for each in page.ids}
+    ids = {each for path, page in pages.items() if "api/" in path.relative_to(site).as_posix() for each in page.ids}
     found += [f"the reference does not have {name}" for name in names if name not in ids]
     for path in sorted(site.rglob("*.css")):
         urls = re.findall(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8"))

@@ -78,11 +78,11 @@ def part_of(split: Split, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]
             raise ValueError(f"{name} is {value!r} in the Split, not {given!r}: open its path instead")
     if position is not None:
         own["start"] = moved_to(position, split.start)
-    if file_len is None or split.source is not None or "://" not in split.path:
+    if file_len is None or split.source is not None or not is_url(split.path):
         return source, options | own
     from cordwood._remote import ranges_of_url
 
-    return ranges_of_url(split.path, file_len) if is_url(split.path) else source, options | own
+    return ranges_of_url(split.path, file_len), options | own
 
 
 @overload

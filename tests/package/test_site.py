@@ -118,14 +118,17 @@ def test_the_site_check_reports_a_public_name_that_the_api_reference_lacks(tmp_p
     package = tmp_path / "cordwood"
     package.mkdir()
     (package / "__init__.py").write_text('__all__ = ["__version__", "open"]\n__all__ += ["stat"]\n')
-    (package / "types.py").write_text('__all__ = ["Stat"]')
+    (package / "types.py").write_text("import os\nLEN = 1\nT: int = 2\n_T = 3\nclass Stat: ...\ndef _f(): ...\n")
     for private in ("_open.py", "cli.py"):
         (package / private).write_text('__all__ = ["other"]')
     names = list(public_names(package))
-    assert names == ["cordwood.open", "cordwood.stat", "cordwood.types.Stat"]
+    assert names == ["cordwood.open", "cordwood.stat", "cordwood.types.LEN", "cordwood.types.T", "cordwood.types.Stat"]
     (tmp_path / "api").mkdir()
-    (tmp_path / "api" / "page.html").write_text('<p id="cordwood.open"><p id="cordwood.types.Stat">')
-    assert problems(tmp_path, names) == ["the reference does not have cordwood.stat"]
+    (tmp_path / "api" / "page.html").write_text(
+        '<p id="cordwood.open"><p id="cordwood.types.LEN"><p id="cordwood.types.Stat">'
+    )
+    lacks = "the reference does not have cordwood."
+    assert problems(tmp_path, names) == [f"{lacks}stat", f"{lacks}types.T"]
 
 
 def test_the_site_check_reports_a_style_sheet_that_loads_files_from_another_host(tmp_path):

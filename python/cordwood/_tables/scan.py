@@ -351,7 +351,7 @@ class _Log:
 
 
 def cast_array(array: Any, kind: Any) -> Any:  # noqa: PLR0911 - one for each type
-    """Casts an array from the native module to a type of a given schema.
+    """Casts an array from the native module to a type of a given schema. Handles each type that `columns_of` finds.
 
     pyarrow doesn't support casts to some nested types or to non-nullable fields.
     """

@@ -341,8 +341,8 @@ _ADDS_FAMILY = b"\xc9\x01"
 def columns_of(schema: Any) -> dict[str, ColumnType]:
     """Returns the column types of a `pyarrow.Schema`.
 
-    The native module creates columns of its own types, and `cast_array` casts them to the types in the schema. The
-    module accepts only values that this cast leaves unchanged.
+    The native module creates columns of its own types, and `cast_array` in `scan.py` casts them to the types in the
+    schema. The module accepts only values that this cast leaves unchanged.
 
     Raises:
         SameNamesError: Two columns, or two fields of one column, have the same name.

@@ -1,4 +1,4 @@
-"""Defines the command line: the parser, and the options that several verbs share."""
+"""Defines the command line: the parser, and the options that several verbs share. Creates readers from them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     The paragraphs of a description are wrapped. Indented paragraphs are examples and are left as they are.
     """
 
-    # Without a width, argparse would look up the terminal's width with `shutil` for each option added.
+    # argparse creates a formatter for each option added, but only `format_help` needs the terminal's width.
     def __init__(self, prog: str, width: int = WIDTH) -> None:
         super().__init__(prog, width=width)
 
@@ -180,7 +180,7 @@ def _path_before_url(name: str) -> str:
     An untrusted archive may contain a directory named `https:`. Without the `./`, the path of a log in that directory
     would cause a network request.
     """
-    return f".{os.sep}{name}" if "://" in name and is_url(name) and os.path.lexists(name) else name
+    return f".{os.sep}{name}" if is_url(name) and os.path.lexists(name) else name
 
 
 def rare(parser: Any) -> argparse.ArgumentParser:

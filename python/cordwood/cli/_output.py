@@ -6,28 +6,24 @@ A new file gets its name once it is complete.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
-
-from cordwood._jsonable import json_text
-from cordwood._text import escaped
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-import errno
 import stat
-from collections.abc import Generator, Iterable
+import sys
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import cordwood
 from cordwood._inputs.files import file_identity, files_of, identity_of
 from cordwood._inputs.input import Input
 from cordwood._inputs.kind import may_be_damaged_log
-from cordwood._text import is_url, local_path
+from cordwood._jsonable import json_text
+from cordwood._text import escaped, is_url, local_path
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 T = TypeVar("T")
 

@@ -9,7 +9,6 @@ from typing import Any
 import cordwood
 from cordwood import _summary
 from cordwood._databases import is_without_record
-from cordwood._summary import judged
 from cordwood._text import display_name, quantity, source_name
 from cordwood.cli._messages import REPORTED_MAX, Status, complain
 from cordwood.cli._output import print_json
@@ -81,7 +80,7 @@ def report_left_out(name: str, report: cordwood.Report, options: argparse.Namesp
     for text in _left_out(report, options.on_corruption):
         complain(f"{display_name(name)}: {text}")
     # A range that contains only an older log is not a fault.
-    report = judged(name, report)
+    report = _summary.judged(name, report)
     if report.other_log_number is not None and not (report.record_count or options.start):
         report_other_log(name, report.log_number, report.other_log_number, options)
         return Status.DAMAGE

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import IO, Any, Self, TypeVar, cast
 
 import cordwood
-from cordwood._inputs import files
 from cordwood._inputs.each import Read, Result, each
 from cordwood._inputs.exports import exports_of
 from cordwood._inputs.files import expand
+from cordwood._inputs.files import is_stream as is_special_file
 from cordwood._inputs.input import METADATA, Input
 from cordwood._inputs.kind import NO_FRAGMENT
 from cordwood._remote import source_of
@@ -290,7 +290,7 @@ def _report(name: str, error: Exception) -> str:
 
 def is_stream(name: str) -> bool:
     """Checks whether a source is stdin, a pipe or a device, which can only be read once and may block forever."""
-    return name == "-" or files.is_stream(name)
+    return name == "-" or is_special_file(name)
 
 
 def first_stream(inputs: Iterable[Input]) -> str | None:

@@ -24,7 +24,7 @@ pub(crate) fn refuse_text(object: &Bound<'_, PyAny>) -> PyResult<()> {
 pub(crate) fn is_url(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyString>() {
         Ok(text) if text.to_string_lossy().contains("://") => {
-            let is_url = imported!(object.py(), "cordwood._remote", "is_url")?;
+            let is_url = imported!(object.py(), "cordwood._text", "is_url")?;
             is_url.run((object,))?.extract()
         }
         _ => Ok(false),

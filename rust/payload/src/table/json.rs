@@ -197,13 +197,15 @@ fn write_float(out: &mut Text, value: f64) {
     if value.is_infinite() {
         return out.push_str(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
     }
+    // zmij writes an exponent below 0.00001 and from 10¹⁶: `1.5e-7`, `1.5e+16`.
     let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(value);
     if size == 0.0 || size >= 1e-4 {
         out.push_str(text);
     } else if let Some((digits, exponent)) = text.split_once("e-") {
         push(out, format_args!("{digits}e-{exponent:0>2}"));
-    } else if let Some((sign, digits)) = text.split_once("0.0000") {
+    } else {
+        let (sign, digits) = text.split_once("0.0000").unwrap_or(("", text));
         let (first, rest) = digits.split_at(1);
         let point = if rest.is_empty() { "" } else { "." };
         push(out, format_args!("{sign}{first}{point}{rest}e-05"));
