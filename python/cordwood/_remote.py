@@ -356,7 +356,7 @@ class RangeFile:
     """A seekable file object that reads ahead in ranges.
 
     It requests ranges in advance, but only within `[start, end)` and one block on either side. The block that contains
-    `start` may begin before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read
+    `start` may start before it, and the last record may extend past `end`. Everywhere else, only the bytes that a read
     asks for are requested, so hardly anything outside `[start, end)` is transferred.
 
     If an object is replaced between two requests, the bytes come from two different objects. To detect this, the

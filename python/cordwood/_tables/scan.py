@@ -264,7 +264,7 @@ def _exportable(schema: Any) -> Any:
 
 
 class _Source:
-    """A source for a scan. Each read begins at the start of the source."""
+    """A source for a scan. Each read starts at the position that the source had at first."""
 
     def __init__(self, reopened: _Reopened) -> None:
         (self._source, self._start, self._is_read_once), self._split = reopened

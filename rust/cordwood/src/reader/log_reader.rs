@@ -132,7 +132,7 @@ impl Reader<StreamSource<FileReader>> {
     /// * [`ErrorKind::Unsupported`] if `options` names a dialect that doesn't support the given
     ///   number or compression.
     ///
-    /// If the dialect must be detected and the range does not begin at the start of the file, this
+    /// If the dialect must be detected and the range starts after the start of the file, this
     /// call also returns the errors from [`format`](Reader::format), such as
     /// [`ErrorKind::Foreign`]. Otherwise, the first read returns these errors.
     pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {

@@ -49,7 +49,7 @@ pub(super) struct Next {
 }
 
 /// Finds the file that contains the log offset `start`, and returns the log offset where that file
-/// begins. If `start` is 0, returns the offset of the log's first file.
+/// starts. If `start` is 0, returns the offset of the log's first file.
 pub(super) fn origin_of(path: &Path, start: u64) -> Result<u64, Error> {
     let segments = list_log(path)?;
     let before = segments.partition_point(|segment| segment.offset <= start);
